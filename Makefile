@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# From a bare checkout, with Python 3.10+, a C++ compiler and make:
+#   make test                                            everything on torch 2.13.0, in .venv
+#   make test TORCH=torch==2.14.1 VENV=.venv-214         the same on another torch
+#   make demo                                            train a small model with the operators
+#   make test-cuda                                       needs nvcc; a GPU for the tests that run
+# The number of compilers at once is MAX_JOBS: one a processor, at most one per 2 GiB of memory.
+
+PYTHON ?= python3
+VENV ?= .venv
+TORCH ?= torch==2.13.0
+REQUIREMENTS := .ci/requirements.txt
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+export PATH := $(abspath $(BIN)):$(PATH)
+
+# test-cuda has its own defaults, which the command line overrides as well
+given = $(filter command line environment,$(origin $(1)))
+CUDA_VENV := $(if $(call given,VENV),$(VENV),.venv-214)
+CUDA_TORCH := $(if $(call given,TORCH),$(TORCH),torch==2.14.1)
+
+.PHONY: venv build demo test test-cuda lint clean FORCE
+.DELETE_ON_ERROR:
+
+venv: $(VENV)/.installed
+
+# Changes when TORCH does, so that another torch in the same environment is installed.
+$(VENV)/.torch: FORCE
+	@mkdir -p $(VENV)
+	@echo '$(TORCH)' | cmp -s - $@ || echo '$(TORCH)' > $@
+
+$(VENV)/.installed: $(REQUIREMENTS) $(VENV)/.torch
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10+ is needed")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -r $(REQUIREMENTS)
+	$(PIP) install $(TORCH)
+	@touch $@
+
+# Compiles first, with its progress on the screen; then the installation finds nothing to compile.
+build: $(VENV)/.installed
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	@test $(VENV)/.editable -nt pyproject.toml -a $(VENV)/.editable -nt setup.py \
+	    -a $(VENV)/.editable -nt $(VENV)/.installed || $(MAKE) --no-print-directory editable
+
+.PHONY: editable
+editable:
+	$(PIP) install --no-build-isolation --no-deps -e .
+	@touch $(VENV)/.editable
+
+demo: build
+	$(BIN)/python examples/char_lm/train.py
+
+test: build
+	$(BIN)/python -m pytest --timeout=900 tests
+
+test-cuda:
+	@command -v nvcc > /dev/null || test -x "$$CUDA_HOME/bin/nvcc" || \
+	    { echo "error: test-cuda needs nvcc: install the CUDA toolkit and put nvcc on PATH" \
+	           "or set CUDA_HOME" >&2; exit 1; }
+	TORCHEXT_CUDA=1 TORCH_CUDA_ARCH_LIST="$${TORCH_CUDA_ARCH_LIST:-9.0}" \
+	    $(MAKE) build VENV='$(CUDA_VENV)' TORCH='$(CUDA_TORCH)'
+	TORCHEXT_CUDA=1 $(CUDA_VENV)/bin/python -m pytest --timeout=900 tests/cuda
+
+lint: $(VENV)/.installed
+	$(PIP) install --quiet 'ruff>=0.6,<1'
+	$(BIN)/python -m ruff check .
+
+clean:
+	rm -rf build dist *.egg-info torchext/_C.so torchext/_C.json

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line: `gen` (the default) writes a library's sources, `check` only reads the specs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from .analysis import RESERVED_NAMESPACES, plan_library
+from .emit import (
+    autograd_nodes,
+    kernel_declarations,
+    library,
+    operators,
+    register_autograd,
+    register_dispatch,
+    register_schema,
+)
+from .errors import Errors, SpecError
+from .load import load_derivatives, load_operators
+from .output import FileSet
+from .plan import Plan
+
+EMITTERS = (
+    library,
+    kernel_declarations,
+    operators,
+    register_schema,
+    register_dispatch,
+    autograd_nodes,
+    register_autograd,
+)
+# The hand-written headers that generated code includes: in a checkout and in an installation alike.
+_RUNTIME_INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "include"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command; returns the exit status: 0, 1 for mistakes in the specs, 2 for the call's."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] not in ("gen", "check", "-h", "--help"):
+        arguments.insert(0, "gen")
+    options = _parser().parse_args(arguments)
+    try:
+        plan, rejected = load_plan(options)
+        if options.command == "gen":
+            write(plan, options.out, rejected if options.keep_going else None)
+    except SpecError as error:
+        count = len(error.diagnostics)
+        print(f"{error}\n{count} error{'s' if count > 1 else ''}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: cannot write: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m codegen", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, help_ in (("gen", "write the sources (the default)"), ("check", "read the specs only")):
+        command = commands.add_parser(name, help=help_)
+        command.add_argument("--namespace", required=True, type=_namespace)
+        command.add_argument("--native-functions", required=True, type=Path, metavar="FILE")
+        command.add_argument("--derivatives", type=Path, metavar="FILE")
+        command.add_argument(
+            "--keep-going", action="store_true", help="leave out entries that have mistakes"
+        )
+        if name == "gen":
+            command.add_argument("--out", required=True, type=Path, metavar="DIR")
+    return parser
+
+
+def _namespace(text: str) -> str:
+    if not (text.isidentifier() and text.isascii()) or text in RESERVED_NAMESPACES:
+        raise argparse.ArgumentTypeError(f"'{text}' cannot be the namespace of a library")
+    return text
+
+
+def load_plan(options: argparse.Namespace) -> tuple[Plan, list[dict[str, str]]]:
+    """The plan of the library, and with keep_going what was left out; raises SpecError."""
+    errors = Errors()
+    files = [options.native_functions, *([options.derivatives] if options.derivatives else [])]
+    names = tuple(_display_name(path) for path in files)
+    found = load_operators(files[0], names[0], errors)
+    derivatives = load_derivatives(files[1], names[1], errors) if len(files) > 1 else []
+    plan = plan_library(options.namespace, names, found, derivatives, errors)
+    if not options.keep_going:
+        errors.raise_if_any()
+        return plan, []
+    rejected = {d.operator: d for d in errors.diagnostics if d.operator}
+    if any(d.operator is None for d in errors.diagnostics):
+        errors.raise_if_any()
+    kept = [op for op in found if str(op.name) not in rejected]
+    kept_derivatives = [d for d in derivatives if d.name.name.unqualified not in rejected]
+    plan = plan_library(options.namespace, names, kept, kept_derivatives, Errors())
+    return plan, [{"op": str(op), "reason": d.message} for op, d in rejected.items()]
+
+
+def _display_name(path: Path) -> str:
+    """How messages and comments call a file: never an absolute path, so that output is the same
+    wherever a checkout stands."""
+    return path.name if path.is_absolute() else path.as_posix()
+
+
+def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -> list[str]:
+    """Write all files of the plan and the manifest; returns the paths that changed."""
+    files = FileSet()
+    for emitter in EMITTERS:
+        files.add(emitter.emit(plan))
+    manifest: dict[str, Any] = {
+        "namespace": plan.namespace,
+        "sources": files.paths("source"),
+        "headers": files.paths("header"),
+        "include_dirs": ["include", Path(os.path.relpath(_RUNTIME_INCLUDE, out.resolve())).as_posix()],
+        "python": files.paths("python"),
+        "kernels": _kernels(plan),
+    }
+    if rejected is not None:
+        manifest["rejected"] = rejected
+    return files.write(out, manifest)
+
+
+def _kernels(plan: Plan) -> list[dict[str, str]]:
+    """What the build says of a kernel that is missing or has another signature."""
+    return [
+        {
+            "name": kernel.function,
+            "prototype": kernel.signature.prototype(kernel.function) if kernel.signature else "",
+            "schema": op.schema,
+            "location": op.spec_line,
+            "key": kernel.key,
+        }
+        for op in plan.operators
+        for kernel in op.kernels
+        if not kernel.is_fallback
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ops/<group>.h, ops.h and ops_<shard>.cpp: the C++ API of the operators, through the dispatcher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..output import File, banner
+from ..plan import OperatorPlan, Plan, Signature
+from ..template import fill
+
+_HEADER = """
+$banner
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/Scalar.h>
+#include <c10/core/SymBool.h>
+#include <torchext/visibility.h>
+
+namespace torchext::generated::$namespace::operators {
+
+$handles
+
+} // namespace torchext::generated::$namespace::operators
+
+namespace $namespace {
+
+$functions
+
+} // namespace $namespace
+"""
+
+_HANDLE = """
+// $location: $schema
+struct TORCHEXT_API $handle {
+  using schema = $type;
+  static $call;
+  static $redispatch;
+};
+"""
+
+_FUNCTION = """
+$doc
+inline $prototype {
+  return ::torchext::generated::$namespace::operators::$handle::call($arguments);
+}
+"""
+
+_SOURCE = """
+$banner
+#include <torchext/operator_handle.h>
+
+$includes
+
+namespace torchext::generated::$namespace::operators {
+
+$definitions
+
+} // namespace torchext::generated::$namespace::operators
+"""
+
+_DEFINITION = """
+// $location: $schema
+$call {
+  static const auto handle = operator_handle<schema>("$name", "$overload");
+  return handle.call($arguments);
+}
+
+$redispatch {
+  static const auto handle = operator_handle<schema>("$name", "$overload");
+  return handle.redispatch(keys$more);
+}
+"""
+
+_ALL = """
+$banner
+#pragma once
+
+$includes
+"""
+
+
+def emit(plan: Plan) -> Iterator[File]:
+    """A header for each group, one that includes them all, and a source for each shard."""
+    head, space = banner(__name__, plan.specs), plan.namespace
+    groups = {
+        group: [op for op in operators if op.signature]
+        for group, operators in plan.groups().items()
+    }
+    groups = {group: operators for group, operators in groups.items() if operators}
+    for group, operators in groups.items():
+        text = fill(
+            _HEADER,
+            banner=head,
+            namespace=space,
+            handles=_joined(_handle(op, op.signature) for op in operators if op.signature),
+            functions=_joined(_function(space, op) for op in operators if op.api),
+        )
+        yield File(f"include/{space}/ops/{group}.h", text, "header")
+    includes = [f"#include <{space}/ops/{group}.h>" for group in sorted(groups)]
+    yield File(f"include/{space}/ops.h", fill(_ALL, banner=head, includes=includes), "header")
+    for index in range(plan.shards):
+        shard = [op for op in plan.shard(index) if op.signature]
+        if shard:
+            text = fill(
+                _SOURCE,
+                banner=head,
+                namespace=space,
+                includes=[f"#include <{space}/ops/{g}.h>" for g in sorted({o.group for o in shard})],
+                definitions=_joined(_definition(space, op, op.signature) for op in shard),
+            )
+            yield File(f"src/ops_{index}.cpp", text, "source")
+
+
+def _joined(blocks: Iterator[str]) -> str:
+    return "\n".join(blocks).rstrip()
+
+
+def _redispatch(signature: Signature, name: str) -> str:
+    """The prototype with the key set in front."""
+    rest = [p.declaration for p in signature.parameters]
+    return f"{signature.result} {name}({', '.join(['c10::DispatchKeySet keys', *rest])})"
+
+
+def _handle(op: OperatorPlan, signature: Signature) -> str:
+    return fill(
+        _HANDLE,
+        location=op.spec_line,
+        schema=op.schema,
+        handle=op.handle,
+        type=signature.type,
+        call=signature.prototype("call"),
+        redispatch=_redispatch(signature, "redispatch"),
+    )
+
+
+def _function(namespace: str, op: OperatorPlan) -> str:
+    doc = op.operator.doc.strip() or f"{op.schema}"
+    return fill(
+        _FUNCTION,
+        namespace=namespace,
+        doc=[f"/// {line}".rstrip() for line in doc.splitlines()],
+        prototype=op.api.prototype(op.api_name, defaults=True),
+        handle=op.handle,
+        arguments=op.signature.names,
+    )
+
+
+def _definition(namespace: str, op: OperatorPlan, signature: Signature) -> str:
+    name = op.operator.name
+    return fill(
+        _DEFINITION,
+        location=op.spec_line,
+        schema=op.schema,
+        call=signature.prototype(f"{op.handle}::call"),
+        redispatch=_redispatch(signature, f"{op.handle}::redispatch"),
+        name=f"{namespace}::{name.base}",
+        overload=name.overload,
+        arguments=signature.names,
+        more="".join(f", {p.name}" for p in signature.parameters),
+    )

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""schema_<shard>.cpp: the schema of every operator, with its tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..output import File, banner
+from ..plan import OperatorPlan, Plan
+from ..template import fill
+
+_SOURCE = """
+$banner
+#include <ATen/core/enum_tag.h>
+#include <$namespace/library.h>
+
+namespace torchext::generated::$namespace {
+namespace {
+
+void register_schemas_$index(torch::Library& m) {
+$definitions
+}
+
+const bool schemas_registered_$index =
+    library().add(torch::Library::FRAGMENT, std::nullopt, &register_schemas_$index);
+
+} // namespace
+} // namespace torchext::generated::$namespace
+"""
+
+
+def emit(plan: Plan) -> Iterator[File]:
+    """One source for each shard."""
+    for index in range(plan.shards):
+        shard = plan.shard(index)
+        if shard:
+            text = fill(
+                _SOURCE,
+                banner=banner(__name__, plan.specs),
+                namespace=plan.namespace,
+                index=str(index),
+                definitions=[_definition(op) for op in shard],
+            )
+            yield File(f"src/schema_{index}.cpp", text, "source")
+
+
+def _definition(op: OperatorPlan) -> str:
+    schema = op.schema.replace("\\", "\\\\").replace('"', '\\"')
+    tags = ", ".join(f"at::Tag::{tag}" for tag in op.tags)
+    return f'  // {op.spec_line}\n  m.def("{schema}", {{{tags}}});'

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""YAML text to model records: reads both spec files, writes nothing.
+
+Checks what concerns one entry alone (keys, forms of values, schemas, names of dispatch keys and
+tags) and duplicates among the entries of a file; what concerns several entries is for analysis.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .dispatch_keys import DISPATCH_KEYS
+from .errors import Errors, Location, did_you_mean
+from .model import Derivative, DispatchEntry, Formula, Operator, spec_keys
+from .schema import OperatorName, Schema, SchemaError
+from .yaml_reader import Node, YamlReader
+
+# Tags of torch 2.11 to 2.14.
+TAGS = (
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated "
+    "inplace inplace_view maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides "
+    "needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant "
+    "pointwise pt2_compliant_tag reduction view_copy"
+).split()
+_CHOICES = {
+    "device_check": ("ExactSame", "NoCheck"),
+    "variants": ("function", "method"),
+    "tags": TAGS,
+}
+
+
+def load_operators(path: Path, name: str, errors: Errors) -> list[Operator]:
+    """The entries of a native_functions.yaml; `name` is how messages call the file."""
+    reader = YamlReader(path, name, errors)
+    found: dict[OperatorName, Operator] = {}
+    for node in reader.entries():
+        operator = _OperatorEntry(reader, node).read()
+        if operator is None:
+            continue
+        first = found.setdefault(operator.name, operator)
+        if first is not operator:
+            errors.add(
+                operator.location,
+                f"operator '{operator.name}' stands twice",
+                f"first on line {first.location.line}",
+            )
+    return list(found.values())
+
+
+def load_derivatives(path: Path, name: str, errors: Errors) -> list[Derivative]:
+    """The entries of a derivatives.yaml; `name` is how messages call the file."""
+    reader = YamlReader(path, name, errors)
+    found: dict[OperatorName, Derivative] = {}
+    for node in reader.entries():
+        derivative = _derivative(reader, node)
+        if derivative is None:
+            continue
+        first = found.setdefault(derivative.name.name, derivative)
+        if first is not derivative:
+            errors.add(
+                derivative.location,
+                f"derivative for '{derivative.name.name}' stands twice",
+                f"first on line {first.location.line}",
+            )
+    return list(found.values())
+
+
+def _schema(reader: YamlReader, node: Node) -> Schema | None:
+    text = reader.text(node, "the schema")
+    if text is None:
+        return None
+    try:
+        return Schema.parse(text)
+    except SchemaError as error:
+        reader.errors.add(reader.location(node, error.offset), error.message, error.hint)
+        return None
+
+
+def _operator_name(errors: Errors, text: str, place: Location) -> OperatorName | None:
+    try:
+        return OperatorName.parse(text)
+    except SchemaError as error:
+        at = dataclasses.replace(place, column=place.column + error.offset)
+        errors.add(at, error.message, error.hint)
+        return None
+
+
+class _OperatorEntry:
+    """Reads one entry: one method for each form that differs from its kind's plain reading."""
+
+    def __init__(self, reader: YamlReader, node: Node) -> None:
+        self.reader, self.errors, self.node = reader, reader.errors, node
+
+    def read(self) -> Operator | None:
+        keys = spec_keys(Operator)
+        nodes = self.reader.mapping(self.node, keys, "an operator's entry")
+        func_node = nodes.pop("func", None)
+        if func_node is None:
+            if nodes:
+                self.errors.add(self.reader.location(self.node), "an operator's entry needs 'func'")
+            return None
+        func = _schema(self.reader, func_node)
+        values = {name: self.value(name, keys[name].metadata["form"], n) for name, n in nodes.items()}
+        if func is None:
+            return None
+        given = {name: value for name, value in values.items() if value is not None}
+        return Operator(location=self.reader.location(self.node), func=func, **given)
+
+    def value(self, name: str, form: str, node: Node) -> Any:
+        special: Callable[[Node], Any] | None = getattr(self, f"read_{name}", None)
+        if special:
+            return special(node)
+        what = f"'{name}'"
+        if form == "flag":
+            return self.reader.flag(node, what)
+        if form == "text":
+            text = self.reader.text(node, what)
+            return text if text is None or self.is_choice(name, text, node) else None
+        items = self.reader.texts(node, what)
+        for text, place in items:
+            self.check_choice(name, text, place)
+        return tuple(text for text, _ in items)
+
+    def is_choice(self, name: str, text: str, node: Node) -> bool:
+        return self.check_choice(name, text, self.reader.location(node))
+
+    def check_choice(self, name: str, text: str, place: Location) -> bool:
+        allowed = _CHOICES.get(name)
+        if allowed is None or text in allowed:
+            return True
+        hint = did_you_mean(text, allowed, "it takes")
+        self.errors.add(place, f"'{name}' does not take '{text}'", hint)
+        return False
+
+    def read_dispatch(self, node: Node) -> tuple[DispatchEntry, ...]:
+        found: dict[str, DispatchEntry] = {}
+        for keys, (key_node, value) in self.reader.located_mapping(node, None, "'dispatch'").items():
+            kernel = self.reader.text(value, f"the kernel for '{keys}'")
+            if kernel is not None and not _is_kernel_name(kernel):
+                place = self.reader.location(value)
+                self.errors.add(place, f"'{kernel}' is not the name of a C++ function")
+                kernel = None
+            for key, place in self.reader.split(key_node, keys):
+                if key not in DISPATCH_KEYS:
+                    hint = did_you_mean(key, DISPATCH_KEYS)
+                    self.errors.add(place, f"unknown dispatch key '{key}'", hint)
+                elif key in found:
+                    self.errors.add(place, f"dispatch key '{key}' stands twice")
+                elif kernel is not None:
+                    found[key] = DispatchEntry(key, kernel, place)
+        return tuple(found.values())
+
+    def read_autogen(self, node: Node) -> tuple[OperatorName, ...]:
+        names = [_operator_name(self.errors, t, at) for t, at in self.reader.texts(node, "'autogen'")]
+        return tuple(name for name in names if name is not None)
+
+    def read_ufunc_inner_loop(self, node: Node) -> tuple[tuple[str, str], ...]:
+        if hasattr(node, "value") and isinstance(node.value, str):
+            return (("Generic", node.value),)
+        what = "'ufunc_inner_loop'"
+        loops = self.reader.mapping(node, ("Generic", "ScalarOnly", "CUDAFunctor", "CPUScalar"), what)
+        texts = {k: self.reader.text(v, f"the loop for '{k}'") for k, v in loops.items()}
+        return tuple((k, text) for k, text in texts.items() if text is not None)
+
+    def read_precomputed(self, node: Node) -> tuple[str, ...]:
+        if not isinstance(node.value, list):
+            self.reader.errors.add(self.reader.location(node), "expected 'precomputed' as a list")
+            return ()
+        texts = [self.reader.text(item, "an item of 'precomputed'") for item in node.value]
+        return tuple(text for text in texts if text is not None)
+
+
+def _is_kernel_name(text: str) -> bool:
+    return all(part.isidentifier() and part.isascii() for part in text.split("::"))
+
+
+def _derivative(reader: YamlReader, node: Node) -> Derivative | None:
+    nodes = reader.located_mapping(node, None, "a derivatives entry")
+    if "name" not in nodes:
+        if nodes:
+            reader.errors.add(reader.location(node), "a derivatives entry needs 'name'")
+        return None
+    name = _schema(reader, nodes.pop("name")[1])
+    flags_node = nodes.pop("output_differentiability", None)
+    flags = None
+    if flags_node is not None:
+        flags = tuple(t for t, _ in reader.texts(flags_node[1], "'output_differentiability'"))
+    dispatch = nodes.pop("dispatch", None)
+    per_key: dict[str, tuple[Formula, ...]] = {}
+    if dispatch is not None:
+        for key, block in reader.mapping(dispatch[1], None, "'dispatch'").items():
+            lines = reader.located_mapping(block, None, f"the formulas for '{key}'")
+            per_key[key] = _formulas(reader, lines)
+    if nodes or not per_key:
+        per_key["Default"] = (*per_key.get("Default", ()), *_formulas(reader, nodes))
+    if name is None:
+        return None
+    return Derivative(reader.location(node), name, flags, tuple(per_key.items()))
+
+
+def _formulas(reader: YamlReader, nodes: dict[str, tuple[Node, Node]]) -> tuple[Formula, ...]:
+    found = []
+    for names, (key_node, value) in nodes.items():
+        parts = reader.split(key_node, names)
+        text = reader.text(value, f"the formula for '{names}'")
+        if text is None:
+            continue
+        if not text.strip():
+            reader.errors.add(reader.location(key_node), f"the formula for '{names}' is empty")
+            continue
+        found.append(
+            Formula(
+                names=tuple(name for name, _ in parts),
+                text=text.strip(),
+                location=reader.location(value),
+                name_locations=tuple(place for _, place in parts),
+                column_of=lambda offset, value=value: reader.location(value, offset),
+            )
+        )
+    return tuple(found)

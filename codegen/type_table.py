@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table: schema type -> C++ argument, result, and member that a backward node saves.
+
+Spellings are those of ATen's own kernels. A type without a row has no C++ spelling; operators
+that use one get boxed kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .schema import Argument, Return, Type
+
+_OPTIONAL = "::std::optional<{}>"
+_VECTOR = "::std::vector<{}>"
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one schema type is spelled in C++."""
+
+    argument: str  # as it is passed
+    value: str  # as it is returned, or kept in a local variable
+    saved: str | None  # as a backward node keeps it; None where it cannot
+
+
+# Schema types that are one C++ value; their optionals and lists follow from them.
+_VALUES = {
+    "int": "int64_t",
+    "SymInt": "c10::SymInt",
+    "SymBool": "c10::SymBool",
+    "float": "double",
+    "bool": "bool",
+    "complex": "c10::complex<double>",
+    "ScalarType": "at::ScalarType",
+    "Layout": "at::Layout",
+    "Device": "at::Device",
+    "DeviceIndex": "at::DeviceIndex",
+    "MemoryFormat": "at::MemoryFormat",
+    "QScheme": "at::QScheme",
+    "Dimname": "at::Dimname",
+    "Generator": "at::Generator",
+    "Storage": "at::Storage",
+    "Stream": "at::Stream",
+    "ConstQuantizerPtr": "at::ConstQuantizerPtr",
+}
+_SAVED_VARIABLE = "torch::autograd::SavedVariable"
+_SAVED_VARIABLES = _VECTOR.format(_SAVED_VARIABLE)
+_OPTIONAL_TENSOR_LIST = "c10::List<::std::optional<at::Tensor>>"
+# Types whose spelling is their own, keyed without alias annotations and list sizes.
+_ROWS = {
+    "Tensor": Row("const at::Tensor&", "at::Tensor", _SAVED_VARIABLE),
+    "Tensor?": Row(
+        "const ::std::optional<at::Tensor>&", _OPTIONAL.format("at::Tensor"), _SAVED_VARIABLE
+    ),
+    "Tensor[]": Row("at::TensorList", _VECTOR.format("at::Tensor"), _SAVED_VARIABLES),
+    "Tensor[]?": Row(
+        "::std::optional<at::TensorList>", _OPTIONAL.format(_VECTOR.format("at::Tensor")), None
+    ),
+    "Tensor?[]": Row(
+        f"const {_OPTIONAL_TENSOR_LIST}&", _OPTIONAL_TENSOR_LIST, _SAVED_VARIABLES
+    ),
+    "Scalar": Row("const at::Scalar&", "at::Scalar", "at::Scalar"),
+    "number": Row("const at::Scalar&", "at::Scalar", "at::Scalar"),
+    "Scalar?": Row(
+        "const ::std::optional<at::Scalar>&", _OPTIONAL.format("at::Scalar"),
+        _OPTIONAL.format("at::Scalar"),
+    ),
+    "Scalar[]": Row(
+        "at::ArrayRef<at::Scalar>", _VECTOR.format("at::Scalar"), _VECTOR.format("at::Scalar")
+    ),
+    "str": Row("c10::string_view", "::std::string", "::std::string"),
+    "str?": Row(
+        "::std::optional<c10::string_view>", _OPTIONAL.format("::std::string"),
+        _OPTIONAL.format("::std::string"),
+    ),
+    "str[]": Row(
+        "at::ArrayRef<::std::string>", _VECTOR.format("::std::string"),
+        _VECTOR.format("::std::string"),
+    ),
+    "int[]": Row("at::IntArrayRef", _VECTOR.format("int64_t"), _VECTOR.format("int64_t")),
+    "int[]?": Row(
+        "at::OptionalIntArrayRef", _OPTIONAL.format(_VECTOR.format("int64_t")),
+        "c10::OptionalArray<int64_t>",
+    ),
+    "SymInt[]": Row(
+        "c10::SymIntArrayRef", _VECTOR.format("c10::SymInt"), _VECTOR.format("c10::SymInt")
+    ),
+    "SymInt[]?": Row(
+        "at::OptionalSymIntArrayRef", _OPTIONAL.format(_VECTOR.format("c10::SymInt")),
+        "c10::OptionalArray<c10::SymInt>",
+    ),
+    "bool[]": Row("c10::List<bool>", "c10::List<bool>", "c10::List<bool>"),
+    "Dimname[]": Row("at::DimnameList", _VECTOR.format("at::Dimname"), None),
+}  # fmt: skip
+
+
+def _derived_row(type_: Type) -> Row | None:
+    """The row of a type that is made of others: an optional, a list, a dictionary, a fixed array."""
+    if type_.name in _VALUES:
+        value = _VALUES[type_.name]
+        return Row(value, value, value)
+    args = [_row(arg) for arg in type_.args]
+    if not args or any(arg is None for arg in args):
+        return None
+    values = [arg.value for arg in args if arg]
+    if type_.name == "Dict":
+        text = f"c10::Dict<{', '.join(values)}>"
+        return Row(text, text, text)
+    inner = type_.args[0].name
+    if type_.name == "Optional":
+        argument, value = _OPTIONAL.format(args[0].argument), _OPTIONAL.format(values[0])
+        if inner == "List":
+            return Row(argument, value, f"c10::OptionalArray<{_row(type_.args[0].args[0]).value}>")
+        return Row(argument, value, value) if inner in _VALUES else None
+    if type_.name == "List" and type_.size is not None and inner == "bool":
+        text = f"::std::array<bool,{type_.size}>"
+        return Row(text, text, text)
+    if type_.name == "List" and inner in _VALUES:
+        value = _VECTOR.format(values[0])
+        return Row(f"at::ArrayRef<{values[0]}>", value, value)
+    if type_.name == "List" and inner == "List":
+        text = f"c10::List<{_boxed_list(type_.args[0])}>"
+        return Row(text, text, text)
+    return None
+
+
+def _boxed_list(type_: Type) -> str:
+    row = _row(type_)
+    assert row is not None  # _derived_row asked before
+    return f"c10::List<{_row(type_.args[0]).value}>" if type_.name == "List" else row.value
+
+
+def _row(type_: Type) -> Row | None:
+    plain = type_.bare()
+    if plain.name == "List" and plain.size is not None and plain.args[0].name == "bool":
+        return _derived_row(plain)
+    return _ROWS.get(type_.plain) or _derived_row(plain)
+
+
+def without_symint(type_: Type) -> Type:
+    """The type as a kernel without `_symint` in its name takes it."""
+    name = "int" if type_.name == "SymInt" else type_.name
+    return Type(name, tuple(map(without_symint, type_.args)), type_.size, type_.alias)
+
+
+def argument_type(arg: Argument, *, symint: bool = True, const_ref: bool = False) -> str | None:
+    """The C++ type of a parameter; None where there is none. const_ref: mutated tensors are const."""
+    if arg.type.is_write and arg.type.name == "Tensor":
+        return "const at::Tensor&" if const_ref else "at::Tensor&"
+    row = _row(arg.type if symint else without_symint(arg.type))
+    return row.argument if row else None
+
+
+def return_type(returns: Iterable[Return], *, const_ref: bool = False) -> str | None:
+    """The C++ result type of an operator; None where there is none."""
+    types: list[str] = []
+    for result in returns:
+        row = _row(result.type)
+        if row is None:
+            return None
+        if result.type.is_write and result.type.name == "Tensor":
+            types.append("const at::Tensor&" if const_ref else "at::Tensor&")
+        else:
+            types.append(row.value)
+    if len(types) < 2:
+        return types[0] if types else "void"
+    return f"::std::tuple<{','.join(types)}>"
+
+
+def saved_type(type_: Type) -> str | None:
+    """The type of the member in which a backward node keeps a value of this type."""
+    row = _row(type_)
+    return row.saved if row else None
+
+
+_NAMED_DEFAULTS = {
+    "True": "true",
+    "False": "false",
+    "Mean": "at::Reduction::Mean",
+    "contiguous_format": "at::MemoryFormat::Contiguous",
+    "strided": "at::kStrided",
+    "long": "at::kLong",
+    "float": "at::kFloat",
+}
+
+
+def default_value(arg: Argument, *, symint: bool = True) -> str | None:
+    """The C++ spelling of an argument's default; None where it has none."""
+    if arg.default is None:
+        return None
+    return _default(arg.type, arg.default.strip(), symint)
+
+
+def _default(type_: Type, text: str, symint: bool) -> str:
+    if text == "None":
+        return "{}" if type_.plain == "Tensor?" else "::std::nullopt"
+    if type_.name == "Optional":
+        return _default(type_.args[0], text, symint)
+    if type_.name == "List":
+        return _list_default(type_, text, symint)
+    if text[0] in "'\"":
+        body = re.sub(r'(?<!\\)"', r"\"", text[1:-1].replace("\\'", "'"))
+        return f'"{body}"'
+    if type_.name == "SymInt":
+        return f"c10::SymInt({text})" if symint else text
+    if type_.name in ("ScalarType", "int") and text in _DTYPES:
+        return f"at::ScalarType::{_DTYPES[text]}"
+    if text.endswith("j"):
+        return f"c10::complex<double>(0, {text[:-1]})"
+    return _NAMED_DEFAULTS.get(text, text)
+
+
+def _list_default(type_: Type, text: str, symint: bool) -> str:
+    element = type_.args[0]
+    if text.startswith("["):
+        items = [item.strip() for item in text[1:-1].split(",") if item.strip()]
+    else:
+        items = [text] * (type_.size or 1)
+        if element.name != "bool" and element.name != "SymInt":
+            return _default(element, text, symint)
+        if element.name == "SymInt":
+            return f"c10::SymInt({text})" if symint else text
+    return "{" + ", ".join(_NAMED_DEFAULTS.get(item, item) for item in items) + "}"
+
+
+_DTYPES = {
+    "float": "Float", "double": "Double", "half": "Half", "int": "Int", "long": "Long",
+    "short": "Short", "bool": "Bool", "float16": "Half", "float32": "Float", "float64": "Double",
+    "bfloat16": "BFloat16", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+    "uint8": "Byte", "complex32": "ComplexHalf", "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble", "complex": "ComplexFloat", "cfloat": "ComplexFloat",
+    "cdouble": "ComplexDouble",
+}  # fmt: skip
+
+_KEYWORDS = frozenset(
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
+    "char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
+    "constinit continue decltype default delete do double dynamic_cast else enum explicit export "
+    "extern false float for friend goto if inline int long mutable namespace new noexcept not "
+    "not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires "
+    "return short signed sizeof static static_assert static_cast struct switch template this "
+    "thread_local throw true try typedef typeid typename union unsigned using virtual void "
+    "volatile wchar_t while xor xor_eq".split()
+)
+
+
+def identifier(name: str) -> str:
+    """The name as a C++ identifier: keywords get an underscore."""
+    return f"{name}_" if name in _KEYWORDS else name

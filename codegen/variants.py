@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Schemas of the forms that `autogen:` declares, derived from the entry that declares them.
+
+The rules are torchgen's (native_function_generation.py), so that an entry moved upstream declares
+the same operators there.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .schema import Alias, Argument, OperatorName, Return, Schema, Type
+
+_TENSOR_OPTIONS = ("dtype", "layout", "device", "pin_memory")
+
+
+def derive_schema(schema: Schema, name: OperatorName) -> Schema | str:
+    """The schema of the form called `name` of an operator, or why it has none."""
+    if schema.is_out:
+        return _functional(schema, name)
+    if name.overload == "out" or name.overload.endswith("_out"):
+        return _out(schema, name)
+    if not schema.mutated:
+        return f"'{name}' is neither an out= form (its overload does not end in 'out') nor functional"
+    return _functional(schema, name)
+
+
+def _functional(schema: Schema, name: OperatorName) -> Schema:
+    """Mutated arguments become plain ones, and results where they are not returned already."""
+    returns = [Return(r.type.bare(), r.name) for r in schema.returns]
+    returned = {r.type.alias for r in schema.returns if r.type.alias}
+    out = [a for a in schema.mutated if a.is_kwarg_only]
+    positional = [a for a in schema.mutated if not a.is_kwarg_only]
+    first = [a for a in positional if a.name == "self"]
+    for arg in [*first, *out, *(a for a in positional if a.name != "self")]:
+        if _alias(arg.type) not in returned:
+            returns.append(Return(arg.type.bare(), f"{arg.name}_out"))
+    arguments = [
+        replace(a, type=a.type.bare())
+        for a in _without_tensor_options(schema.arguments)
+        if a not in out
+    ]
+    return Schema(name, tuple(arguments), tuple(returns))
+
+
+def _out(schema: Schema, name: OperatorName) -> Schema | str:
+    """Results are written to keyword arguments `out`, or `out0`, `out1`, ..."""
+    if schema.name.is_inplace:
+        own = schema.arguments[0]
+        rest = [replace(own, type=own.type.bare()), *schema.arguments[1:]]
+        out = Argument(own.type, "out", None, is_kwarg_only=True)
+        return Schema(name, (*rest, out), schema.returns)
+    tensors = [r for r in schema.returns if r.type.is_tensor_like]
+    if not tensors:
+        return f"'{schema.name}' returns no tensor that '{name}' could be written to"
+    is_mutable = bool(schema.mutated)
+    arguments = _without_tensor_options(schema.arguments)
+    if not is_mutable:
+        arguments = [replace(a, type=a.type.bare()) for a in arguments]
+    used = {s for a in schema.arguments for t in a.type.walk() if t.alias for s in t.alias.before}
+    letters = iter(c for c in string.ascii_lowercase if c not in used)
+    outs, returns = [], []
+    only_tensors = all(r.type.bare() == Type("Tensor") for r in schema.returns)
+    for index, result in enumerate(schema.returns):
+        if not result.type.is_tensor_like:
+            returns.append(result)
+            continue
+        type_ = _written(result.type, next(letters))
+        label = "out" if len(schema.returns) == 1 else f"out{index}"
+        outs.append(Argument(type_, label, None, is_kwarg_only=True))
+        if only_tensors:
+            returns.append(Return(type_))
+    return Schema(name, (*arguments, *outs), tuple(returns))
+
+
+def _written(type_: Type, letter: str) -> Type:
+    """The type with `(letter!)` on its tensor: `Tensor(a!)`, `Tensor(a!)[]`."""
+    if type_.name == "Tensor":
+        return Type("Tensor", alias=Alias((letter,), is_write=True))
+    return Type(type_.name, tuple(_written(arg, letter) for arg in type_.args), type_.size)
+
+
+def _alias(type_: Type) -> Alias | None:
+    return next((t.alias for t in type_.walk() if t.alias), None)
+
+
+def _without_tensor_options(arguments: Iterable[Argument]) -> list[Argument]:
+    """The arguments without dtype, layout, device and pin_memory where all four stand together."""
+    arguments = list(arguments)
+    names = [a.name for a in arguments]
+    for start in range(len(names) - 3):
+        options = arguments[start : start + 4]
+        if tuple(names[start : start + 4]) == _TENSOR_OPTIONS and options[0].is_kwarg_only:
+            return arguments[:start] + arguments[start + 4 :]
+    return arguments

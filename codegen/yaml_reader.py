@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""YAML nodes with positions: the only module that imports yaml.
+
+Reads a spec file into a tree of nodes and hands out checked pieces of it. What is wrong is noted
+in Errors with the place where it stands, and reading goes on with the next piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from .errors import Errors, Location, Source, did_you_mean
+
+Node = yaml.Node
+_FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FLAGS = {"true": True, "false": False}
+
+
+class YamlReader:
+    """The entries of one spec file."""
+
+    def __init__(self, path: Path, name: str, errors: Errors) -> None:
+        self.errors = errors
+        self.source, self._content = self._read(path, name)
+        self._lines = self.source.text.split("\n")
+
+    def _read(self, path: Path, name: str) -> tuple[Source, str | None]:
+        nothing = Source(name, "")
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            self.errors.add(Location(nothing, 1, 1), f"cannot read the file: {reason}")
+            return nothing, None
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            before = content[: error.start].decode("utf-8-sig")
+            source = Source(name, content.decode("utf-8-sig", errors="replace"))
+            line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+            byte = content[error.start]
+            self.errors.add(Location(source, line, column), f"byte 0x{byte:02x} is not UTF-8")
+            return source, None
+        text = text.replace("\r\n", "\n")
+        return Source(name, text), text
+
+    def entries(self) -> list[Node]:
+        """The entries of the file's list; empty (and noted) where the file is no list."""
+        if self._content is None:
+            return []
+        root = self._compose(self._content)
+        if root is None:
+            return []
+        if not isinstance(root, yaml.SequenceNode):
+            self.errors.add(self.location(root), f"expected a list of entries, got {kind(root)}")
+            return []
+        return list(root.value)
+
+    def _compose(self, text: str) -> Node | None:
+        start = Location(self.source, 1, 1)
+        try:
+            try:
+                root = yaml.compose(text, Loader=_FAST_LOADER)
+            except yaml.YAMLError:
+                # The messages of the two loaders differ; those of the Python one are shown.
+                root = yaml.compose(text, Loader=yaml.SafeLoader)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            place = Location(self.source, mark.line + 1, mark.column + 1) if mark else start
+            self.errors.add(place, f"not YAML: {error.problem or error.context}")
+            return None
+        except yaml.YAMLError as error:
+            self.errors.add(start, f"not YAML: {str(error).splitlines()[0]}")
+            return None
+        except RecursionError:
+            self.errors.add(start, "not a spec: lists and maps are nested too deeply")
+            return None
+        if root is None:
+            self.errors.add(start, "the file is empty; expected a list of entries")
+        return root
+
+    def location(self, node: Node, offset: int = 0) -> Location:
+        """Where a node starts, or where the character with this offset of a scalar stands."""
+        line, column = node.start_mark.line, node.start_mark.column
+        if offset and not node.style and node.end_mark.line == line:
+            column += offset
+        elif offset:
+            line, column = self._inside(node, offset)
+        return Location(self.source, line + 1, column + 1)
+
+    def _inside(self, node: yaml.ScalarNode, offset: int) -> tuple[int, int]:
+        """Line and column of a character of a scalar, whose text may be quoted or folded."""
+        lines = self._lines
+        line, column = node.start_mark.line, node.start_mark.column
+        start = line, column
+        if node.style in ("|", ">"):
+            line, column = line + 1, 0
+        elif node.style:
+            column += 1
+
+        def skip_blanks(line: int, column: int) -> tuple[int, int]:
+            while line < len(lines) and lines[line][column:].strip() == "":
+                line, column = line + 1, 0
+            while line < len(lines) and lines[line][column] in " \t":
+                column += 1
+            return line, column
+
+        for char in node.value[:offset]:
+            if char.isspace():
+                line, column = skip_blanks(line, column)
+                continue
+            line, column = skip_blanks(line, column)
+            if line >= len(lines) or lines[line][column] != char:
+                return start  # an escape in a quoted scalar: the place is not worth the code
+            column += 1
+        at_char = offset < len(node.value) and not node.value[offset].isspace()
+        return skip_blanks(line, column) if at_char else (line, column)
+
+    def mapping(self, node: Node, allowed: Iterable[str] | None, what: str) -> dict[str, Node]:
+        """A map of text to nodes; unknown and repeated keys are noted and left out."""
+        found: dict[str, Node] = {}
+        for name, (_, value) in self.located_mapping(node, allowed, what).items():
+            found[name] = value
+        return found
+
+    def located_mapping(
+        self, node: Node, allowed: Iterable[str] | None, what: str
+    ) -> dict[str, tuple[Node, Node]]:
+        """Like mapping, with the node of each key as well."""
+        if not isinstance(node, yaml.MappingNode):
+            self.errors.add(self.location(node), f"expected {what} as a map, got {kind(node)}")
+            return {}
+        known = None if allowed is None else list(allowed)
+        found: dict[str, tuple[Node, Node]] = {}
+        for key_node, value in node.value:
+            place = self.location(key_node)
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.errors.add(place, f"a key of {what} must be text, got {kind(key_node)}")
+            elif known is not None and key_node.value not in known:
+                hint = did_you_mean(key_node.value, known)
+                listing = f"the keys are {', '.join(known)}"
+                hint = f"{hint} ({listing})" if hint else listing
+                self.errors.add(place, f"unknown key '{key_node.value}' in {what}", hint)
+            elif key_node.value in found:
+                first = self.location(found[key_node.value][0]).line
+                self.errors.add(
+                    place, f"key '{key_node.value}' stands twice in {what}", f"first on line {first}"
+                )
+            else:
+                found[key_node.value] = (key_node, value)
+        return found
+
+    def text(self, node: Node, what: str) -> str | None:
+        """A scalar as text."""
+        if isinstance(node, yaml.ScalarNode):
+            return node.value
+        self.errors.add(self.location(node), f"expected {what} as text, got {kind(node)}")
+        return None
+
+    def flag(self, node: Node, what: str) -> bool | None:
+        """True or False."""
+        if isinstance(node, yaml.ScalarNode) and not node.style:
+            if (value := _FLAGS.get(node.value.lower())) is not None:
+                return value
+        shown = f"'{node.value}'" if isinstance(node, yaml.ScalarNode) else kind(node)
+        self.errors.add(self.location(node), f"expected {what} as True or False, got {shown}")
+        return None
+
+    def texts(self, node: Node, what: str) -> list[tuple[str, Location]]:
+        """A list of scalars, or one text with commas between the items."""
+        if isinstance(node, yaml.SequenceNode):
+            items = [(self.text(item, f"an item of {what}"), item) for item in node.value]
+            return [(text, self.location(item)) for text, item in items if text is not None]
+        text = self.text(node, what)
+        return self.split(node, text) if text else []
+
+    def split(self, node: Node, text: str) -> list[tuple[str, Location]]:
+        """The items of a text with commas, each with its place."""
+        found, offset = [], 0
+        for part in text.split(","):
+            lead = len(part) - len(part.lstrip())
+            if part.strip():
+                found.append((part.strip(), self.location(node, offset + lead)))
+            offset += len(part) + 1
+        return found
+
+
+def kind(node: Node) -> str:
+    """What a node is, in the words of a message."""
+    if isinstance(node, yaml.ScalarNode):
+        return f"'{node.value}'" if node.value else "nothing"
+    return "a list" if isinstance(node, yaml.SequenceNode) else "a map"

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+#include "pointwise.h"
+
+#include <ATen/Dispatch.h>
+#include <myns/kernels/mul.h>
+#include <torchext/elementwise.h>
+
+namespace {
+
+void fill(at::TensorIteratorBase& iter) {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
+      at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::mul", [&] {
+        using Acc = at::opmath_type<scalar_t>;
+        myns::native::binary_kernel<scalar_t>(
+            iter, [](Acc a, Acc b) { return static_cast<Acc>(a * b); });
+      });
+}
+
+} // namespace
+
+at::Tensor myns::native::mul_cpu(const at::Tensor& self, const at::Tensor& other) {
+  auto iter =
+      torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), self, other);
+  fill(iter);
+  return iter.output();
+}

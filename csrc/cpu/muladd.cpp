@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+#include "../meta/muladd.h"
+#include "pointwise.h"
+
+#include <ATen/Dispatch.h>
+#include <myns/kernels/muladd.h>
+
+namespace {
+
+void fill(at::TensorIteratorBase& iter, const at::Scalar& c) {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
+      at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::muladd", [&] {
+        using Acc = at::opmath_type<scalar_t>;
+        const auto addend = c.to<Acc>();
+        myns::native::binary_kernel<scalar_t>(
+            iter, [addend](Acc a, Acc b) { return static_cast<Acc>(a * b + addend); });
+      });
+}
+
+} // namespace
+
+at::Tensor myns::native::muladd_cpu(
+    const at::Tensor& a,
+    const at::Tensor& b,
+    const at::Scalar& c) {
+  const auto [x, y] = muladd_factors(a, b, c);
+  auto iter = torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), x, y);
+  fill(iter, c);
+  return iter.output();
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Loops that the kernels over rows share. The library must be compiled with OpenMP, as libtorch is:
+// otherwise at::parallel_for runs on one thread.
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace myns::native {
+
+constexpr int64_t kGrain = 32768; // elements that are worth a thread of their own
+
+/// Calls `row(i)` for every row, on all threads where there is enough work.
+template <typename Row>
+void for_rows(int64_t rows, int64_t columns, const Row& row) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns));
+  at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      row(i);
+    }
+  });
+}
+
+/// Folds `term(i)` for i < n with `combine`. The independent lanes are what lets a compiler
+/// vectorise it: it may not reorder floating point additions by itself.
+template <typename Acc, typename Term, typename Combine>
+inline Acc fold(int64_t n, Acc initial, const Term& term, const Combine& combine) {
+  constexpr int kLanes = 16;
+  Acc lanes[kLanes];
+  std::fill(lanes, lanes + kLanes, initial);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) {
+      lanes[j] = combine(lanes[j], term(i + j));
+    }
+  }
+  for (int j = 0; i < n; ++i, ++j) {
+    lanes[j] = combine(lanes[j], term(i));
+  }
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int j = 0; j < width; ++j) {
+      lanes[j] = combine(lanes[j], lanes[j + width]);
+    }
+  }
+  return lanes[0];
+}
+
+template <typename Acc, typename Term>
+inline Acc sum(int64_t n, const Term& term) {
+  return fold(n, Acc(0), term, [](Acc a, Acc b) { return a + b; });
+}
+
+} // namespace myns::native

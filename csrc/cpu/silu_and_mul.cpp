@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+#include "rows.h"
+#include "vec_math.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
+#include <myns/kernels/silu_and_mul.h>
+
+namespace {
+
+using namespace myns::native;
+
+// `out` is contiguous; a row of it has half the columns of a row of `input`.
+void fill(const at::Tensor& input, const at::Tensor& out) {
+  if (out.numel() == 0) {
+    return;
+  }
+  const int64_t columns = out.size(-1);
+  const at::Tensor x = input.contiguous();
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      at::kHalf, at::kBFloat16, input.scalar_type(), "myns::silu_and_mul", [&] {
+        using Acc = at::opmath_type<scalar_t>;
+        const scalar_t* x_data = x.const_data_ptr<scalar_t>();
+        scalar_t* out_data = out.mutable_data_ptr<scalar_t>();
+        for_rows(out.numel() / columns, 4 * columns, [&](int64_t row) {
+          const scalar_t* gate = x_data + row * 2 * columns;
+          const scalar_t* up = gate + columns;
+          scalar_t* result = out_data + row * columns;
+          for (int64_t i = 0; i < columns; ++i) {
+            const Acc g = gate[i];
+            result[i] = static_cast<scalar_t>(g * vec_sigmoid(g) * static_cast<Acc>(up[i]));
+          }
+        });
+      });
+}
+
+} // namespace
+
+at::Tensor myns::native::silu_and_mul_cpu(const at::Tensor& input) {
+  at::Tensor out = silu_and_mul_meta(input);
+  fill(input, out);
+  return out;
+}

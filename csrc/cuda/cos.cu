@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+#include <ATen/Dispatch.h>
+#include <ATen/native/cuda/Loops.cuh>
+#include <c10/util/complex.h>
+#include <myns/kernels/cos.h>
+#include <torchext/elementwise.h>
+
+namespace {
+
+template <typename T>
+struct Cosine {
+  __device__ __forceinline__ T operator()(T a) const {
+    using Acc = at::opmath_type<T>;
+    return static_cast<T>(std::cos(static_cast<Acc>(a)));
+  }
+};
+
+void fill(at::TensorIteratorBase& iter) {
+  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(
+      at::kHalf, at::kBFloat16, iter.common_dtype(), "myns::cos", [&] {
+        at::native::gpu_kernel(iter, Cosine<scalar_t>());
+      });
+}
+
+} // namespace
+
+at::Tensor myns::native::cos_cuda(const at::Tensor& self) {
+  auto iter = torchext::pointwise_iterator(torchext::Promote::kFloat, at::Tensor(), self);
+  fill(iter);
+  return iter.output();
+}

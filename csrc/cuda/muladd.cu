@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+#include "../meta/muladd.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/native/cuda/Loops.cuh>
+#include <myns/kernels/muladd.h>
+
+namespace {
+
+template <typename Acc>
+struct MultiplyAdd {
+  Acc c;
+
+  __device__ __forceinline__ Acc operator()(Acc a, Acc b) const {
+    return a * b + c;
+  }
+};
+
+void fill(at::TensorIteratorBase& iter, const at::Scalar& c) {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
+      at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::muladd", [&] {
+        using Acc = at::opmath_type<scalar_t>;
+        at::native::opmath_symmetric_gpu_kernel_with_scalars<scalar_t>(
+            iter, MultiplyAdd<Acc>{c.to<Acc>()});
+      });
+}
+
+} // namespace
+
+at::Tensor myns::native::muladd_cuda(
+    const at::Tensor& a,
+    const at::Tensor& b,
+    const at::Scalar& c) {
+  const auto factors = muladd_factors(a, b, c);
+  auto iter = torchext::pointwise_iterator(
+      torchext::Promote::kCommon, at::Tensor(), factors.first, factors.second);
+  fill(iter, c);
+  return iter.output();
+}

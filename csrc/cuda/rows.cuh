@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the kernels over rows share: wide loads, reductions over a block, launch shapes.
+#pragma once
+
+#include <ATen/OpMathType.h>
+#include <c10/util/complex.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace myns::native {
+
+constexpr int kWarp = 32;
+constexpr int kMaxThreads = 512;
+constexpr int64_t kMaxBlocks = 1 << 20; // kernels stride over what is beyond
+constexpr int kPackBytes = 16; // the widest load of one thread
+
+/// `N` adjacent elements, loaded and stored at once.
+template <typename T, int N>
+struct alignas(sizeof(T) * N) Pack {
+  T values[N];
+};
+
+template <typename T>
+constexpr int kPackSize = kPackBytes / sizeof(T);
+
+template <int N, typename T>
+__device__ __forceinline__ Pack<T, N> load(const T* data, int64_t index) {
+  return reinterpret_cast<const Pack<T, N>*>(data)[index];
+}
+
+template <int N, typename T>
+__device__ __forceinline__ void store(T* data, int64_t index, const Pack<T, N>& pack) {
+  reinterpret_cast<Pack<T, N>*>(data)[index] = pack;
+}
+
+/// Whether rows of `columns` elements at `data` can be read in packs.
+template <typename T>
+bool can_pack(const T* data, int64_t columns) {
+  return columns % kPackSize<T> == 0 && reinterpret_cast<uintptr_t>(data) % kPackBytes == 0;
+}
+
+template <typename T>
+__device__ __forceinline__ T shuffle_xor(T value, int lanes) {
+  return __shfl_xor_sync(0xffffffffu, value, lanes);
+}
+
+template <typename T>
+__device__ __forceinline__ c10::complex<T> shuffle_xor(c10::complex<T> value, int lanes) {
+  return {shuffle_xor(value.real(), lanes), shuffle_xor(value.imag(), lanes)};
+}
+
+struct Sum {
+  template <typename T>
+  __device__ __forceinline__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+
+struct Max {
+  template <typename T>
+  __device__ __forceinline__ T operator()(T a, T b) const {
+    return a > b ? a : b; // NaN need not be kept: its exponential makes the sum NaN
+  }
+};
+
+template <typename Acc, typename Op>
+__device__ __forceinline__ Acc warp_reduce(Acc value, Op op) {
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
+    value = op(value, shuffle_xor(value, lanes));
+  }
+  return value;
+}
+
+/// The reduction of `value` over the block, in every thread. All threads must call it, and the
+/// block must be made of whole warps.
+template <typename Acc, typename Op>
+__device__ __forceinline__ Acc block_reduce(Acc value, Acc identity, Op op) {
+  // Bytes, since complex numbers have a constructor, which shared memory does not run.
+  __shared__ alignas(16) unsigned char storage[kMaxThreads / kWarp * sizeof(Acc)];
+  Acc* shared = reinterpret_cast<Acc*>(storage);
+  const int lane = threadIdx.x % kWarp;
+  const int warp = threadIdx.x / kWarp;
+  const int warps = blockDim.x / kWarp;
+  value = warp_reduce(value, op);
+  if (warps == 1) {
+    return value;
+  }
+  __syncthreads(); // an earlier reduction may still be reading
+  if (lane == 0) {
+    shared[warp] = value;
+  }
+  __syncthreads();
+  return warp_reduce(lane < warps ? shared[lane] : identity, op);
+}
+
+/// Threads of a block that works on `items` items at a time.
+inline unsigned block_threads(int64_t items) {
+  const int64_t warps = (items + kWarp - 1) / kWarp;
+  return static_cast<unsigned>(std::clamp<int64_t>(warps * kWarp, kWarp, kMaxThreads));
+}
+
+inline unsigned grid_blocks(int64_t blocks) {
+  return static_cast<unsigned>(std::min(blocks, kMaxBlocks));
+}
+
+} // namespace myns::native

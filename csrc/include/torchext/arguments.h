@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The tensors of an argument, whatever its type: one overload per schema type that holds tensors.
+#pragma once
+
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/TensorBody.h>
+
+#include <optional>
+#include <vector>
+
+namespace torchext {
+inline namespace v1 {
+
+/// Calls `f` with each tensor; a missing optional one is an undefined tensor, so that the number of
+/// calls for an argument that is no list is always one.
+template <typename F>
+void for_each_tensor(const F& f, const at::Tensor& tensor) {
+  f(tensor);
+}
+
+template <typename F>
+void for_each_tensor(const F& f, const std::optional<at::Tensor>& tensor) {
+  f(tensor.has_value() ? *tensor : at::Tensor());
+}
+
+template <typename F>
+void for_each_tensor(const F& f, at::TensorList tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    f(tensor);
+  }
+}
+
+template <typename F>
+void for_each_tensor(const F& f, const std::optional<at::TensorList>& tensors) {
+  if (tensors.has_value()) {
+    for_each_tensor(f, *tensors);
+  }
+}
+
+template <typename F>
+void for_each_tensor(const F& f, const c10::List<std::optional<at::Tensor>>& tensors) {
+  for (const std::optional<at::Tensor> tensor : tensors) {
+    for_each_tensor(f, tensor);
+  }
+}
+
+} // namespace v1
+} // namespace torchext

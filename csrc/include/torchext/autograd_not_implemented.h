@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The autograd kernels of operators without formulas, boxed: they serve every schema. No gradient
+// is dropped silently: backward names the operator, for results, for tensors that are written to
+// (returned or not) and for views.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torchext/autograd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace torchext {
+inline namespace v1 {
+namespace detail {
+
+/// Calls `f` with each defined tensor of a boxed value, inside lists and dictionaries too.
+template <typename F>
+void for_each_boxed_tensor(const F& f, const c10::IValue& value) {
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) {
+      f(value.toTensor());
+    }
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) {
+      for_each_boxed_tensor(f, item);
+    }
+  } else if (value.isTuple()) {
+    for (const c10::IValue& item : value.toTupleRef().elements()) {
+      for_each_boxed_tensor(f, item);
+    }
+  } else if (value.isGenericDict()) {
+    for (const auto& item : value.toGenericDict()) {
+      for_each_boxed_tensor(f, item.value());
+    }
+  }
+}
+
+inline bool is_written(const c10::Argument& argument) {
+  if (argument.alias_info() == nullptr) {
+    return false;
+  }
+  bool written = argument.alias_info()->isWrite();
+  for (const auto& inner : argument.alias_info()->containedTypes()) {
+    written = written || inner.isWrite();
+  }
+  return written;
+}
+
+inline bool is_view(const c10::Argument& result) {
+  return result.alias_info() != nullptr && !is_written(result);
+}
+
+/// The arguments of a boxed call, held so that they outlive it.
+class BoxedCall {
+ public:
+  BoxedCall(const c10::OperatorHandle& op, const torch::jit::Stack& stack)
+      : schema_(op.schema()),
+        name_(schema_.name()),
+        values_(stack.end() - static_cast<int64_t>(schema_.arguments().size()), stack.end()) {}
+
+  const std::string& name() const {
+    return name_;
+  }
+
+  /// Calls `f(tensor, argument)` with each defined tensor of the arguments.
+  template <typename F>
+  void for_each_argument(const F& f) const {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const c10::Argument& argument = schema_.arguments()[i];
+      for_each_boxed_tensor([&](const at::Tensor& tensor) { f(tensor, argument); }, values_[i]);
+    }
+  }
+
+  /// Calls `f(value, result)` with each result on the stack.
+  template <typename F>
+  void for_each_result(torch::jit::Stack& stack, const F& f) const {
+    const size_t count = schema_.returns().size();
+    for (size_t i = 0; i < count; ++i) {
+      f(stack[stack.size() - count + i], schema_.returns()[i]);
+    }
+  }
+
+  bool has_aliases() const {
+    const auto aliases = [](const c10::Argument& a) { return a.alias_info() != nullptr; };
+    return std::any_of(schema_.arguments().begin(), schema_.arguments().end(), aliases);
+  }
+
+  /// Whether results are written to keyword-only arguments: an out= form.
+  bool is_out() const {
+    const auto out = [](const c10::Argument& a) { return a.kwarg_only() && is_written(a); };
+    return std::any_of(schema_.arguments().begin(), schema_.arguments().end(), out);
+  }
+
+  /// The tensor that a view result is a view of: the argument of the same alias set.
+  at::Tensor base_of(const c10::Argument& result) const {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const c10::Argument& argument = schema_.arguments()[i];
+      if (argument.alias_info() != nullptr && values_[i].isTensor() &&
+          argument.alias_info()->beforeSets() == first_alias(result).beforeSets()) {
+        return values_[i].toTensor();
+      }
+    }
+    return at::Tensor();
+  }
+
+ private:
+  /// Of `Tensor(a)[]` the annotation of the element.
+  static const at::AliasInfo& first_alias(const c10::Argument& result) {
+    const at::AliasInfo& info = *result.alias_info();
+    return info.beforeSets().empty() && !info.containedTypes().empty() ? info.containedTypes()[0]
+                                                                       : info;
+  }
+
+  const c10::FunctionSchema& schema_;
+  std::string name_;
+  std::vector<c10::IValue> values_;
+};
+
+} // namespace detail
+
+/// Kernel of the Autograd key.
+inline void autograd_not_implemented(
+    const c10::OperatorHandle& op,
+    c10::DispatchKeySet keys,
+    torch::jit::Stack* stack) {
+  const detail::BoxedCall call(op, *stack);
+  torch::autograd::edge_list edges;
+  call.for_each_argument([&](const at::Tensor& tensor, const c10::Argument& argument) {
+    check_no_tangent(call.name().c_str(), argument.name().c_str(), tensor);
+    if (any_requires_grad(tensor)) {
+      edges.push_back(torch::autograd::impl::gradient_edge(tensor));
+    }
+  });
+  const bool records = !edges.empty();
+  if (records && call.is_out()) {
+    torch::autograd::throw_error_out_requires_grad(call.name().c_str());
+  }
+  call.for_each_argument([&](const at::Tensor& tensor, const c10::Argument& argument) {
+    if (detail::is_written(argument)) {
+      torch::autograd::check_inplace(tensor, records);
+    }
+  });
+  NodePtr<torch::autograd::NotImplemented> node;
+  if (records) {
+    node = make_node<torch::autograd::NotImplemented>(call.name(), std::move(edges));
+  }
+  if (call.has_aliases()) {
+    at::AutoDispatchBelowAutograd guard;
+    op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
+  } else {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
+  }
+  if (!records) {
+    return;
+  }
+  call.for_each_argument([&](const at::Tensor& tensor, const c10::Argument& argument) {
+    if (detail::is_written(argument) && torch::autograd::isDifferentiableType(tensor.scalar_type())) {
+      torch::autograd::rebase_history(tensor, node);
+    }
+  });
+  call.for_each_result(*stack, [&](const c10::IValue& value, const c10::Argument& result) {
+    if (!detail::is_written(result)) {
+      detail::for_each_boxed_tensor(
+          [&](const at::Tensor& tensor) {
+            if (torch::autograd::isDifferentiableType(tensor.scalar_type())) {
+              set_result_history(tensor, node);
+            }
+          },
+          value);
+    }
+  });
+}
+
+/// Kernel of the ADInplaceOrView key, for operators that write to arguments or return views:
+/// raises version counters and links views to their bases.
+inline void track_aliases(
+    const c10::OperatorHandle& op,
+    c10::DispatchKeySet keys,
+    torch::jit::Stack* stack) {
+  const detail::BoxedCall call(op, *stack);
+  {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
+  }
+  call.for_each_argument([](const at::Tensor& tensor, const c10::Argument& argument) {
+    if (detail::is_written(argument)) {
+      torch::autograd::impl::bump_version(tensor);
+    }
+  });
+  using torch::autograd::CreationMeta;
+  const bool recording = torch::autograd::GradMode::is_enabled();
+  const auto meta = [&](CreationMeta normal) {
+    return c10::InferenceMode::is_enabled() ? CreationMeta::INFERENCE_MODE
+        : recording                         ? normal
+                                            : CreationMeta::NO_GRAD_MODE;
+  };
+  call.for_each_result(*stack, [&](c10::IValue& value, const c10::Argument& result) {
+    if (!detail::is_view(result)) {
+      return;
+    }
+    const at::Tensor base = call.base_of(result);
+    TORCH_CHECK(base.defined(), call.name(), ": a result is a view of no tensor argument");
+    const auto link = [&](const at::Tensor& tensor, CreationMeta creation) {
+      // A view function of our own: without one, writing to the view would replay it as an
+      // as_strided and the missing derivative would go unnoticed.
+      const std::string why =
+          "writing to a view made by " + call.name() + ", which has no derivative, is refused";
+      return torch::autograd::as_view(
+          base,
+          tensor,
+          /*is_bw_differentiable=*/true,
+          /*is_fw_differentiable=*/true,
+          std::make_unique<torch::autograd::ErroringViewFunc>(why),
+          [why](const at::Tensor&) -> at::Tensor { TORCH_CHECK(false, why); },
+          creation);
+    };
+    if (value.isTensor()) {
+      if (value.toTensor().unsafeGetTensorImpl() != base.unsafeGetTensorImpl()) {
+        value = link(value.toTensor(), meta(CreationMeta::DEFAULT));
+      }
+    } else {
+      std::vector<at::Tensor> views;
+      for (const at::Tensor& tensor : value.toTensorVector()) {
+        views.push_back(link(tensor, meta(CreationMeta::MULTI_OUTPUT_NODE)));
+      }
+      value = std::move(views);
+    }
+  });
+}
+
+} // namespace v1
+} // namespace torchext

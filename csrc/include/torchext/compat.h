@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What differs between the versions of torch that are supported, each with the version that
+// brought it. Nothing else in the project asks for a version of torch.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/headeronly/version.h>
+
+#define TORCHEXT_TORCH_AT_LEAST(major, minor) \
+  (TORCH_VERSION_MAJOR > (major) ||           \
+   (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
+
+namespace torchext {
+inline namespace v1 {
+
+// 2.13: nodes are held by c10::intrusive_ptr; before by std::shared_ptr.
+#if TORCHEXT_TORCH_AT_LEAST(2, 13)
+template <typename T>
+using NodePtr = c10::intrusive_ptr<T>;
+
+template <typename T, typename... Args>
+NodePtr<T> make_node(Args&&... args) {
+  return c10::make_intrusive<T>(std::forward<Args>(args)...);
+}
+#else
+template <typename T>
+using NodePtr = std::shared_ptr<T>;
+
+template <typename T, typename... Args>
+NodePtr<T> make_node(Args&&... args) {
+  return NodePtr<T>(new T(std::forward<Args>(args)...), torch::autograd::deleteNode);
+}
+#endif
+
+} // namespace v1
+} // namespace torchext

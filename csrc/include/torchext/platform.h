@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the runtime asks of the operating system: the only header with POSIX calls.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <string>
+
+namespace torchext {
+inline namespace v1 {
+
+/// Path of the shared object that holds this address; empty where the system cannot tell.
+inline std::string shared_object_path(const void* address) {
+  Dl_info info{};
+  return dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+} // namespace v1
+} // namespace torchext

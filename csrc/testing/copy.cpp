@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The kernels that touch the contents of device memory, all through host_view.
+#include "device.h"
+
+#include <ATen/ops/from_blob.h>
+#include <torch/library.h>
+
+namespace torchext::testing {
+
+at::Tensor host_view(const at::Tensor& tensor) {
+  at::Tensor view = tensor;
+  if (tensor.device().type() == c10::kPrivateUse1) {
+    const auto options = at::TensorOptions().dtype(tensor.dtype());
+    view = at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(), options);
+    view._set_conj(tensor.is_conj());
+    view._set_neg(tensor.is_neg());
+  }
+  TORCH_CHECK(view.is_cpu(), "torchext: no copy between the test device and ", tensor.device());
+  return view;
+}
+
+namespace {
+
+// Broadcasts and converts as Tensor.copy_ does, between the CPU and any of the two devices.
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool /*non_blocking*/) {
+  host_view(dst).copy_(host_view(self));
+  return dst;
+}
+
+// cpu_fallback writes results back through this, and out= arguments may have another size then.
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
+  if (dst.sizes() != self.sizes()) {
+    dst.resize_(self.sizes());
+  }
+  return copy_from(self, dst, false);
+}
+
+at::Scalar local_scalar_dense(const at::Tensor& self) {
+  return host_view(self).item();
+}
+
+at::Tensor& fill_scalar(at::Tensor& self, const at::Scalar& value) {
+  host_view(self).fill_(value);
+  return self;
+}
+
+at::Tensor& zero(at::Tensor& self) {
+  host_view(self).zero_();
+  return self;
+}
+
+} // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_copy_from", &copy_from);
+  m.impl("_copy_from_and_resize", &copy_from_and_resize);
+  m.impl("_local_scalar_dense", &local_scalar_dense);
+  m.impl("fill_.Scalar", &fill_scalar);
+  m.impl("zero_", &zero);
+}
+
+// host_view carries the conj and neg bits. PyTorch's own kernels of these two keys would resolve them
+// by a copy first, which is _copy_from again, without end.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, Negative, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+
+} // namespace torchext::testing

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is compiled again after a change, and what a killed build leaves."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+from sample_project import SAMPLE, python
+
+pytestmark = pytest.mark.slow
+
+
+def test_nothing_is_compiled_or_linked_when_nothing_changed(project):
+    library = project.package / "_C.so"
+    before = library.stat().st_mtime_ns
+    build = project.build()
+    assert (build.status, build.compiled, build.linked) == (0, [], False)
+    assert library.stat().st_mtime_ns == before
+
+
+def test_touching_a_kernel_compiles_one_object(project):
+    os.utime(project.folder / "csrc/square.cpp")
+    build = project.build()
+    assert (build.compiled, build.linked) == (["csrc/square.cpp"], True), build.text
+
+
+def test_touching_a_header_of_kernels_compiles_its_users(project):
+    os.utime(project.folder / "csrc/factors.h")
+    assert project.build().compiled == ["csrc/shift.cpp"]
+
+
+def test_editing_a_docstring_compiles_no_other_operator(project):
+    project.edit("native_functions.yaml", "Adds a number.", "Adds an offset.")
+    other = [path for path in project.build().compiled if "scale" in path or "square" in path]
+    assert other == []
+
+
+def test_editing_a_schema_compiles_its_kernel_and_no_other(project):
+    project.edit("native_functions.yaml", "float offset", "float amount")
+    build = project.build()
+    assert build.status == 0, build.text
+    assert "csrc/shift.cpp" in build.compiled
+    assert not {"csrc/scale.cpp", "csrc/square.cpp"} & set(build.compiled)
+    generated = [path for path in build.compiled if path.startswith("build/generated")]
+    all_generated = list((project.folder / "build/generated").rglob("*.cpp"))
+    assert 0 < len(generated) < len(all_generated), build.text
+
+
+def test_moving_yaml_lines_compiles_nothing(project):
+    project.edit("native_functions.yaml", "- func: shift", "# one line more\n- func: shift")
+    assert project.build().compiled == []
+
+
+def test_another_flag_compiles_everything(project):
+    build = project.build(CXXFLAGS="-DANOTHER_FLAG")
+    assert {f"csrc/{path.name}" for path in SAMPLE.glob("csrc/*.cpp")} <= set(build.compiled)
+
+
+def test_a_deleted_library_is_only_copied_again(project):
+    (project.package / "_C.so").unlink()
+    (project.package / "_C.json").unlink()
+    build = project.build()
+    assert (build.compiled, build.linked) == ([], False)
+    assert python("import sample_ops", project.folder).status == 0
+
+
+def test_a_damaged_library_in_the_package_is_replaced(project):
+    (project.package / "_C.so").write_bytes(b"half a library")
+    build = project.build()
+    assert (build.compiled, build.linked) == ([], False)
+    assert python("import sample_ops", project.folder).status == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_build_after_a_killed_one_succeeds(project, seed):
+    chance = random.Random(seed)
+    for name in ("scale", "square"):
+        os.utime(project.folder / f"csrc/{name}.cpp")
+    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+    killed = subprocess.Popen(
+        command,
+        cwd=project.folder,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        killed.wait(chance.uniform(1.5, 6.0))
+    except subprocess.TimeoutExpired:
+        # once the whole group, as Ctrl-C and timeouts do; else Python alone, and ninja lives on
+        kill = os.killpg if seed % 2 else os.kill
+        kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    build = project.build()
+    assert build.status == 0, build.text
+    check = "import torch, sample_ops; assert sample_ops.ops.square(torch.ones(1) * 3).item() == 9"
+    assert python(check, project.folder).status == 0
+    assert project.build().compiled == []

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Importing torchext, and loading a library that fits, does not fit, or is not there."""
+
+import json
+import shutil
+import sys
+
+import pytest
+from sample_project import ROOT, python
+
+# Prints the ImportError of a second library and goes on working with the first
+LOAD_AND_GO_ON = """
+import torch, torchext
+import sample_ops
+try:
+    torchext.load_library({path!r})
+except ImportError as error:
+    print("ImportError:", error)
+print("square:", sample_ops.ops.square(torch.ones(1) * 3).item())
+"""
+
+
+@pytest.fixture
+def copied_package(project, tmp_path):
+    """A copy of the built package at another path."""
+    return shutil.copytree(project.package, tmp_path / "sample_ops")
+
+
+def edit_record(package, **changes):
+    record = json.loads((package / "_C.json").read_text())
+    (package / "_C.json").write_text(json.dumps({**record, **changes}))
+
+
+def test_importing_torchext_imports_neither_torch_nor_a_library():
+    code = (
+        "import sys, torchext, torchext.build\n"
+        "assert torchext.__version__ and 'ops' in dir(torchext)\n"
+        "loaded = [m for m in sys.modules if m.split('.')[0] == 'torch' or m == 'torchext.ops']\n"
+        "assert not loaded, loaded\n"
+        "assert not any('_C.so' in line for line in open('/proc/self/maps'))\n"
+    )
+    result = python(code, ROOT)
+    assert result.status == 0, result.text
+
+
+def test_an_unknown_attribute_of_torchext_is_an_attribute_error():
+    result = python("import torchext; torchext.nonsense", ROOT)
+    assert "module 'torchext' has no attribute 'nonsense'" in result.text
+
+
+def test_a_built_library_loads_by_package_and_by_path(project):
+    code = (
+        "import torch, torchext, sample_ops\n"
+        f"by_path = torchext.load_library({str(project.package / '_C.so')!r})\n"
+        f"by_folder = torchext.load_library({str(project.package)!r})\n"
+        "by_name = torchext.load_library('sample_ops')\n"
+        "assert by_path is by_name is by_folder is torch.ops.sample_ops\n"
+        "x = torch.ones(2, requires_grad=True)\n"
+        "torch.ops.sample_ops.scale(x, 3.0).sum().backward()\n"
+        "assert x.grad.tolist() == [3.0, 3.0]\n"
+    )
+    result = python(code, project.folder)
+    assert result.status == 0, result.text
+
+
+def test_the_library_needs_no_libtorch_python(project):
+    assert b"libtorch_python" not in (project.package / "_C.so").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "changes, phrase",
+    [
+        ({"torch": "2.9.1+cpu"}, "was built for torch 2.9.1+cpu"),
+        ({"cuda": "11.8"}, "(CUDA 11.8, C++11 ABI)"),
+        ({"cxx11_abi": False}, "pre-C++11 ABI"),
+    ],
+)
+def test_a_library_for_another_torch_is_refused_before_it_is_opened(
+    copied_package, changes, phrase
+):
+    edit_record(copied_package, **changes)
+    (copied_package / "_C.so").write_bytes(b"opening this would be another error")
+    result = python("import sample_ops", copied_package.parent)
+    assert "ImportError" in result.text and phrase in result.text, result.text
+    import torch
+
+    assert f"but torch {torch.__version__}" in result.text
+    assert "python -m pip install --no-build-isolation --no-deps --force-reinstall" in result.text
+
+
+def test_a_torch_that_differs_in_the_patch_version_is_accepted(copied_package):
+    record = json.loads((copied_package / "_C.json").read_text())
+    edit_record(copied_package, torch=".".join(record["torch"].split(".")[:2]) + ".99")
+    assert python("import sample_ops", copied_package.parent).status == 0
+
+
+def test_a_library_that_is_not_built_says_how_to_build_it(copied_package):
+    (copied_package / "_C.so").unlink()
+    (copied_package / "_C.json").unlink()
+    result = python("import sample_ops", copied_package.parent)
+    assert "holds no built operator library. Build it" in result.text
+
+
+def test_a_library_without_a_record_is_refused(copied_package):
+    (copied_package / "_C.json").unlink()
+    assert "has no usable build record" in python("import sample_ops", copied_package.parent).text
+
+
+def test_an_unknown_package_is_an_import_error():
+    result = python("import torchext; torchext.load_library('no_such_ops')", ROOT)
+    assert "ImportError: there is no package 'no_such_ops'" in result.text
+
+
+def test_a_second_library_with_the_same_operators_is_refused_and_the_process_lives(
+    project, copied_package
+):
+    second = str(copied_package / "_C.so")
+    result = python(LOAD_AND_GO_ON.format(path=second), project.folder)
+    assert result.status == 0, result.text
+    error = result.text.partition("ImportError:")[2]
+    assert second in error and str(project.package / "_C.so") in error, result.text
+    assert "square: 9.0" in result.text
+
+
+def test_operators_are_attributes_of_torchext_ops():
+    code = (
+        "import torch, torchext.ops\n"
+        "assert torchext.ops.rms_norm is torch.ops.myns.rms_norm\n"
+        "assert 'rms_norm' in dir(torchext.ops)\n"
+        "try:\n"
+        "    torchext.ops.rms_nrom\n"
+        "except AttributeError as error:\n"
+        "    print(error)\n"
+    )
+    result = python(code, ROOT)
+    assert "torchext has no operator 'rms_nrom', did you mean 'rms_norm'?" in result.text
+
+
+def test_torchext_codegen_is_the_generator_of_the_checkout():
+    code = "from torchext import codegen; import torchext.codegen.__main__; print(codegen.__file__)"
+    result = python(code, ROOT)
+    assert result.status == 0 and "codegen" in result.text, result.text
+    assert sys.executable

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the generated code puts around a PrivateUse1 kernel: the device guard, the same-device check."""
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+SOURCES = Path(__file__).parent / "guard_ops"
+
+
+@pytest.fixture(scope="module")
+def guard_ops(device):
+    """The operators of guard_ops/, built by the public path and kept from run to run."""
+    import torchext
+
+    device_module = importlib.import_module("torchext.testing.device")
+    folder = device_module._build_directory() / "guard_ops"
+    # copytree keeps modification times, so that ninja sees what is unchanged.
+    shutil.copytree(SOURCES, folder, dirs_exist_ok=True)
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path or "." for path in sys.path))
+    command = [sys.executable, "setup.py", "build_ext", "--inplace"]
+    result = subprocess.run(
+        command, check=False, cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return torchext.load_library(folder / "guard_ops_library.so")
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_kernel_runs_with_its_tensors_device_current(index, guard_ops, device):
+    x = torch.ones(1, device=torch.device(device.type, index))
+    for current in (0, 1):
+        with torch.torchext.device(current):
+            assert guard_ops.current_device(x) == index
+            assert torch.torchext.current_device() == current
+
+
+def test_the_guard_is_the_calling_threads(guard_ops, second_device):
+    x = torch.ones(1, device=second_device)
+    seen = []
+
+    def call():
+        seen.extend([guard_ops.current_device(x), torch.torchext.current_device()])
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    assert seen == [1, 0]
+
+
+def test_a_kernel_that_throws_leaves_the_current_device_alone(guard_ops, second_device):
+    with pytest.raises(RuntimeError, match="size of tensor"):
+        guard_ops.add_pair(torch.ones(2, device=second_device), torch.ones(3, device=second_device))
+    assert torch.torchext.current_device() == 0
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_tensors_of_one_device_are_accepted(index, guard_ops, device):
+    x = torch.ones(2, device=torch.device(device.type, index))
+    result = guard_ops.add_pair(x, x)
+    assert (result.device, result.tolist()) == (x.device, [2, 2])
+
+
+@pytest.mark.parametrize("elsewhere", ["torchext:1", "cpu"])
+def test_tensors_of_two_devices_name_operator_and_argument(elsewhere, guard_ops, device):
+    x = torch.ones(2, device=device)
+    with pytest.raises(RuntimeError, match=r"\bother is on .*add_pair"):
+        guard_ops.add_pair(x, torch.ones(2, device=elsewhere))

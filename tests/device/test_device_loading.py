@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torchext.testing.device() in fresh processes: one build, and the two ways in which it cannot work."""
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def run(code: str) -> subprocess.CompletedProcess:
+    """Run `code` in a Python of its own that imports from where this one does."""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path or "." for path in sys.path))
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture
+def shared_object(device) -> Path:
+    module = importlib.import_module("torchext.testing.device")
+    return module._build_directory() / "torchext_test_device.so"
+
+
+def test_nothing_is_rebuilt_when_nothing_changed(shared_object):
+    before = shared_object.stat().st_mtime_ns
+    # A lock that a killed build left behind must not hold this one up.
+    shared_object.with_name("lock").touch()
+    result = run("import torchext.testing as t; print(t.device(), t.device())")
+    assert result.stdout == "torchext:0 torchext:0\n", result.stderr
+    assert shared_object.stat().st_mtime_ns == before
+
+
+def test_the_device_needs_no_libtorch_python(shared_object):
+    assert b"libtorch_cpu.so" in shared_object.read_bytes()
+    assert b"libtorch_python.so" not in shared_object.read_bytes()
+
+
+def test_another_backend_in_its_place_is_one_clear_error(device):
+    result = run(
+        "import torch, torchext.testing\n"
+        "torch.utils.rename_privateuse1_backend('other')\n"
+        "torchext.testing.device()"
+    )
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == (
+        "RuntimeError: torchext.testing.device() needs PyTorch's PrivateUse1 backend, "
+        "and another backend of this process has taken it under the name 'other'."
+    )
+
+
+def test_a_call_after_the_first_backward_is_a_clear_error(device):
+    result = run(
+        "import torch, torchext.testing\n"
+        "torch.ones(1, requires_grad=True).backward()\n"
+        "torchext.testing.device()"
+    )
+    assert result.returncode == 1
+    assert "was called after the first backward of this process" in result.stderr.splitlines()[-1]

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Opens built operator libraries, after checking that they fit the torch that is installed."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import json
+import os
+from pathlib import Path
+
+import torchext
+
+from .toolchain import record
+from .toolchain.record import BuildRecord
+
+
+def load_library(name_or_path: str | os.PathLike):
+    """Load an operator library and return its namespace, the same object as `torch.ops.<ns>`.
+
+    `name_or_path` is the name of the package that holds the library, or the path of the shared
+    object or of its folder. Raises ImportError where it is missing, was built for another torch, or
+    could not register its operators; the process can go on then. Loading twice is harmless.
+    """
+    name = os.fspath(name_or_path)
+    path = find_library(name)
+    try:
+        built_for = BuildRecord.read(record.record_path(path))
+    except (OSError, ValueError) as error:
+        raise ImportError(f"{path} has no usable build record ({error}). {_build_it(path)}") from None
+    _require_torch()
+    installed = record.of_installed_torch(built_for.namespace, torchext.__version__, False)
+    if not built_for.fits(installed):
+        raise ImportError(
+            f"{path} was built for {built_for.describe()}, but {installed.describe()} is installed. "
+            f"{_build_it(path)}"
+        )
+    _open(path, built_for.namespace)
+    import torch
+
+    return getattr(torch.ops, built_for.namespace)
+
+
+def find_library(name: str) -> str:
+    """Return the shared object that a package name or a path means."""
+    if os.sep in name or os.path.exists(name) and name.endswith(".so"):
+        folders, given = ([name], None) if os.path.isdir(name) else ([], name)
+    else:
+        folders, given = _package_folders(name), None
+    if given is not None:
+        if not os.path.isfile(given):
+            raise ImportError(f"there is no library {given}. {_build_it(given)}")
+        return os.path.abspath(given)
+    found = [str(path) for folder in folders for path in sorted(Path(folder).glob("*.so"))]
+    # A package may hold Python extension modules as well: a library has a record, or is `_C`.
+    ours = [path for path in found if os.path.exists(record.record_path(path))] or [
+        path for path in found if Path(path).stem == "_C"
+    ]
+    preferred = [path for path in ours if Path(path).stem == "_C"] or ours
+    if len(preferred) == 1:
+        return os.path.abspath(preferred[0])
+    if not preferred:
+        raise ImportError(f"{name} holds no built operator library. {_build_it(folders[0])}")
+    raise ImportError(f"{name} holds several libraries, load one by its path: {preferred}")
+
+
+def _package_folders(name: str) -> list[str]:
+    package = name.removesuffix("._C")
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        raise ImportError(f"there is no package {package!r} to load an operator library from")
+    return list(spec.submodule_search_locations or [os.path.dirname(spec.origin or "")])
+
+
+def _require_torch() -> None:
+    try:
+        import torch  # noqa: F401  # also brings torch's libraries into the process
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError("torch is not installed, and an operator library needs it") from None
+
+
+def _open(path: str, namespace: str) -> None:
+    try:
+        library = ctypes.CDLL(path)
+        error_of = getattr(library, f"torchext_library_error_{namespace}")
+    except OSError as error:
+        raise ImportError(f"{path} cannot be opened: {error}. {_build_it(path)}") from None
+    except AttributeError:
+        raise ImportError(f"{path} is not the torchext library of namespace {namespace!r}") from None
+    error_of.restype = ctypes.c_char_p
+    error = error_of()
+    if error is not None:
+        raise ImportError(error.decode())
+
+
+def _build_it(path: str) -> str:
+    """Return the sentence with the command that builds the library at `path` (again)."""
+    pip = "python -m pip install --no-build-isolation --no-deps --force-reinstall --no-cache-dir"
+    return f"Build it for this torch with\n    {pip} {_install_argument(Path(path))}"
+
+
+def _install_argument(path: Path) -> str:
+    """Return what pip installs to get the library: a project's folder, or a distribution's name."""
+    folder = path if path.is_dir() else path.parent
+    for parent in [folder, *folder.parents][:3]:
+        if (parent / "setup.py").exists():
+            return f"-e {parent}"
+    owners = importlib.metadata.packages_distributions().get(folder.name)
+    if not owners:
+        return folder.name
+    origin = importlib.metadata.distribution(owners[0]).read_text("direct_url.json")
+    url = json.loads(origin)["url"] if origin else ""
+    return url.removeprefix("file://") or owners[0]

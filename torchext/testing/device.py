@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The PrivateUse1 test device, named "torchext": built, loaded and named on first use.
+
+Reads csrc/testing (beside the package in a checkout, inside it when installed); writes build/testing
+of the checkout, or torch's extension cache. One build a torch version, kept until a source changes.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import functools
+import os
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch.utils import cpp_extension
+
+NAME = "torchext"
+
+_CFLAGS = ["-O1", "-fvisibility=hidden"]
+# --as-needed drops libtorch_python, which cpp_extension always names.
+_LDFLAGS = ["-Wl,--as-needed", "-Wl,-z,defs", "-Wl,-z,nodelete"]
+
+
+def device() -> torch.device:
+    """Return the first of the two test devices; call it before the first backward of the process.
+
+    On its first backward, autograd starts a thread for each device there is: a later one gets none.
+    """
+    _load()
+    _check_autograd_thread()
+    return torch.device(NAME, 0)
+
+
+@functools.cache
+def _load() -> None:
+    """Build, load and name the device, once in a process."""
+    _check_not_taken()
+    path = _build()
+    # Global, so that a test's kernel finds torchext_test_device_current with dlsym.
+    library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    torch.utils.rename_privateuse1_backend(NAME)
+    torch._register_device_module(NAME, _device_module(library))
+    torch.utils.generate_methods_for_privateuse1_backend()
+
+
+@functools.cache
+def _check_autograd_thread() -> None:
+    """Say now what autograd would report as an internal error on some later backward."""
+    probe = torch.zeros((), device=NAME, requires_grad=True)
+    try:
+        probe.backward()
+    except RuntimeError as error:
+        raise RuntimeError(
+            "torchext.testing.device() was called after the first backward of this process, when "
+            "autograd had started its device threads already; call it earlier."
+        ) from error
+
+
+def _check_not_taken() -> None:
+    """Refuse where another backend already is PrivateUse1: a process has only one."""
+    name = torch._C._get_privateuse1_backend_name()
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    is_used = has_kernel("aten::empty.memory_format", "PrivateUse1")
+    if is_used or name not in ("privateuseone", NAME):
+        raise RuntimeError(
+            "torchext.testing.device() needs PyTorch's PrivateUse1 backend, "
+            f"and another backend of this process has taken it under the name {name!r}."
+        )
+
+
+def _build() -> str:
+    """Compile and load csrc/testing; return the path of the shared object."""
+    sources = sorted(str(source) for source in (_csrc() / "testing").glob("*.cpp"))
+    directory = _build_directory()
+    directory.mkdir(parents=True, exist_ok=True)
+    with _locked(directory):
+        return cpp_extension.load(
+            "torchext_test_device",
+            sources,
+            extra_cflags=_CFLAGS,
+            # load() appends to the list that it is given.
+            extra_ldflags=list(_LDFLAGS),
+            build_directory=str(directory),
+            is_python_module=False,
+        )
+
+
+def _csrc() -> Path:
+    """Return the C++ sources: in the installed package, or beside it in a checkout."""
+    parents = Path(__file__).resolve().parents
+    candidates = [parents[1] / "csrc", parents[2] / "csrc"]
+    for candidate in candidates:
+        if (candidate / "testing").is_dir():
+            return candidate
+    raise RuntimeError(f"torchext.testing.device() finds no csrc/testing in {candidates}.")
+
+
+def _build_directory() -> Path:
+    """Return a directory of this torch and Python alone: their binaries do not mix."""
+    checkout = Path(__file__).resolve().parents[2]
+    if _csrc() == checkout / "csrc":
+        root = checkout / "build" / "testing"
+    else:
+        cache = os.environ.get("TORCH_EXTENSIONS_DIR") or cpp_extension.get_default_build_root()
+        root = Path(cache) / "torchext_testing"
+    return root / f"torch-{torch.__version__}-{sys.implementation.cache_tag}"
+
+
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold the directory alone, and remove the lock file of a build that was killed.
+
+    cpp_extension waits for ever for such a file; the kernel drops this lock with its process.
+    """
+    with open(directory / "torchext.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        (directory / "lock").unlink(missing_ok=True)
+        yield
+
+
+def _device_module(library: ctypes.CDLL) -> types.ModuleType:
+    """Return torch.torchext: what torch asks a backend's module for."""
+
+    def exchange(device: int | str | torch.device) -> int:
+        index = device if isinstance(device, int) else torch.device(device).index
+        previous = library.torchext_test_device_exchange(index)
+        if previous < 0:
+            raise RuntimeError(f"no test device has index {index}")
+        return previous
+
+    @contextlib.contextmanager
+    def device_context(device: int | str | torch.device) -> Iterator[None]:
+        previous = exchange(device)
+        try:
+            yield
+        finally:
+            exchange(previous)
+
+    module = types.ModuleType(f"torch.{NAME}", "The test device of torchext.")
+    module.is_available = lambda: True
+    module.is_initialized = lambda: True
+    module.device_count = library.torchext_test_device_count
+    module.current_device = library.torchext_test_device_current
+    module.set_device = lambda device: exchange(device) and None
+    module.device = device_context
+    module.synchronize = lambda device=None: None
+    # Random numbers come from the CPU's generator, which torch seeds itself. Its state stands in for
+    # the device's: torch.library.opcheck, for one, saves and restores that of the accelerator.
+    module._is_in_bad_fork = lambda: False
+    module.manual_seed_all = lambda seed: None
+    module.get_rng_state = lambda device=None: torch.get_rng_state()
+    module.set_rng_state = lambda state, device=None: torch.set_rng_state(state)
+    return module

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How an operator library is built; `torchext.build` is the public face.
+
+op_library     what the setup.py says: OpLibrary, a setuptools Extension
+command        build_ext: generate, compile, link, copy; the only importer of torch's cpp_extension
+without_torch  build_ext where torch is missing: says so when it is asked to build
+generate       runs the code generator, reads its manifest
+platforms      the table of compiler, linker and loader flags
+cuda           whether and with which toolkit CUDA kernels are compiled
+environment    ninja, the C++ compiler and the number of jobs
+build_log      captures what compilers print, and lets one build at a time into a folder
+diagnosis      compiler and linker errors -> which kernel is missing or differs from its schema
+linking        links when something changed; replaces files in one step
+record         the JSON beside a library: what it was built for
+"""

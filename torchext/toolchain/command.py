@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""build_ext for operator libraries: generate, compile with ninja, link, copy with the record.
+
+Derives from torch's BuildExtension, which knows compilers, nvcc and ninja. An OpLibrary's part that
+depends on torch and on CUDA is filled into a copy for the time of the build, so that the setup.py's
+own object still lists all sources, `.cu` included, when a source distribution asks.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import shlex
+import subprocess
+import sys
+
+import torch
+from setuptools.errors import BaseError, CCompilerError
+
+# At import it warns of a CUDA_HOME that it guesses and that we set anew below.
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
+from torch.utils import cpp_extension  # noqa: E402
+
+import torchext  # noqa: E402
+
+from . import cuda, environment, linking, platforms, record  # noqa: E402
+from .build_log import BuildLog  # noqa: E402
+from .diagnosis import explain  # noqa: E402
+from .generate import Manifest, generate  # noqa: E402
+from .op_library import OpLibrary  # noqa: E402
+
+# What torch's command and the linker raise for a failure that is not a bug of ours
+BUILD_FAILURES = (BaseError, CCompilerError, OSError, RuntimeError, ValueError,
+                  subprocess.CalledProcessError)  # fmt: skip
+
+
+class BuildExtension(cpp_extension.BuildExtension):
+    """Builds every OpLibrary of a setup.py; other extensions are built as torch builds them."""
+
+    def finalize_options(self) -> None:
+        self._build_temp_was_chosen = self.build_temp is not None
+        super().finalize_options()
+
+    def run(self) -> None:
+        if any(isinstance(ext, OpLibrary) for ext in self.extensions):
+            self.platform = platforms.current()
+            environment.prepare(self.platform)
+            self._decide_cuda()
+            if not self._build_temp_was_chosen:
+                # One folder a torch and flavour, always in the project: `pip install -e` would
+                # use a temporary one and compile everything again.
+                flavour = "-cuda" if self.cuda.home else ""
+                self.build_temp = os.path.join("build", f"temp-torch-{torch.__version__}{flavour}")
+        super().run()
+
+    def _decide_cuda(self) -> None:
+        self.cuda = cuda.decide(torch.version.cuda)
+        cuda.set_environment(self.cuda, torch.cuda.is_available())
+        # torch looks for the toolkit when cpp_extension is imported, and takes a wrapper script of
+        # nvcc for the toolkit itself
+        cpp_extension.CUDA_HOME = self.cuda.home or cpp_extension.CUDA_HOME
+        home, reason = self.cuda.home, self.cuda.reason
+        on = f"with CUDA kernels ({home})" if home else f"without CUDA kernels ({reason})"
+        print(f"building for torch {torch.__version__} {on}", flush=True)
+
+    def build_extensions(self) -> None:
+        described = self.extensions
+        self.extensions = [
+            self._prepare(ext) if isinstance(ext, OpLibrary) else ext for ext in described
+        ]
+        try:
+            super().build_extensions()
+        finally:
+            self.extensions = described
+
+    def _prepare(self, library: OpLibrary) -> OpLibrary:
+        """Return a copy of `library` with what this build adds: generated code, torch, CUDA."""
+        if library.unmatched:
+            raise SystemExit(f"error: {library.name}: no file is named {library.unmatched}")
+        manifest = generate(library)
+        prepared = copy.copy(library)
+        prepared.manifest = manifest
+        prepared.sources = self._sources(library, manifest)
+        prepared.include_dirs = self._include_dirs(library, manifest)
+        prepared.extra_compile_args = self._compile_flags(library)
+        device = "cuda" if self.cuda.home else "cpu"
+        prepared.library_dirs = [*library.library_dirs, *cpp_extension.library_paths(device)]
+        prepared.libraries = [*library.libraries, *self.platform.torch_libraries]
+        if self.cuda.home:
+            prepared.libraries += self.platform.cuda_libraries
+            prepared.define_macros = [*library.define_macros, ("TORCHEXT_WITH_CUDA", None)]
+        return prepared
+
+    def _sources(self, library: OpLibrary, manifest: Manifest) -> list[str]:
+        sources = [*library.sources, *manifest.sources]
+        if not self.cuda.home:
+            sources = [path for path in sources if not path.endswith(".cu")]
+        by_object: dict[str, str] = {}
+        for path in sources:
+            other = by_object.setdefault(os.path.splitext(path)[0], path)
+            if other != path:
+                raise SystemExit(
+                    f"error: {library.name}: {other} and {path} would be compiled to the same "
+                    "object file; rename one or move it to another folder"
+                )
+        return sources
+
+    def _include_dirs(self, library: OpLibrary, manifest: Manifest) -> list[str]:
+        own = [*manifest.include_dirs, *library.include_dirs]
+        torchs = cpp_extension.include_paths("cuda" if self.cuda.home else "cpu")
+        math = cuda.math_include_dirs(self.cuda.home) if self.cuda.home else []
+        return [*(os.path.abspath(path) for path in own), *torchs, *math]
+
+    def _compile_flags(self, library: OpLibrary) -> dict[str, list[str]]:
+        given = library.extra_compile_args
+        by_compiler = given if isinstance(given, dict) else {"cxx": given, "nvcc": given}
+        # the environment stands last, so that CXXFLAGS="-O0 -g" has its way
+        environs = shlex.split(os.environ.get("CXXFLAGS", ""))
+        cxx = [*self.platform.compile_flags, *by_compiler.get("cxx", ()), *environs]
+        return {"cxx": cxx, "nvcc": [*self.platform.cuda_compile_flags, *by_compiler.get("nvcc", ())]}
+
+    def build_extension(self, ext) -> None:
+        if not isinstance(ext, OpLibrary):
+            super().build_extension(ext)
+            return
+        failure = None
+        with BuildLog(os.path.join(self._folder(ext), "build.log")) as log:
+            try:
+                built = self._link(ext, self._compile(ext))
+            except BUILD_FAILURES as error:
+                failure = error
+        if failure is not None:
+            explained = explain(log.text, ext.manifest.kernels)
+            print(explained or f"error: {failure}", file=sys.stderr, flush=True)
+            raise SystemExit(f"error: {ext.name} was not built, see above")
+        target = self.get_ext_fullpath(ext.name)
+        text = self._record(ext).to_json()
+        linking.install(built, text, target, record.record_path(target))
+
+    def _folder(self, ext: OpLibrary) -> str:
+        """Return where objects, build.ninja and ninja's log of `ext` are: each library has its own."""
+        return os.path.join(self.build_temp, ext.name)
+
+    def _compile(self, ext: OpLibrary) -> list[str]:
+        """Compile what changed; ninja knows. Return all objects."""
+        return self.compiler.compile(
+            sorted(ext.sources),
+            output_dir=self._folder(ext),
+            macros=ext.define_macros,
+            include_dirs=ext.include_dirs,
+            debug=self.debug,
+            extra_postargs=ext.extra_compile_args,
+        )
+
+    def _link(self, ext: OpLibrary, objects: list[str]) -> str:
+        """Link `ext` beside its objects, where each torch has its own; return the library."""
+        library = os.path.join(self._folder(ext), os.path.basename(self.get_ext_filename(ext.name)))
+        command = [
+            os.environ["CXX"],
+            *self.platform.link_flags,
+            *objects,
+            *(f"-L{folder}" for folder in ext.library_dirs),
+            *(f"-l{name}" for name in ext.libraries),
+            *ext.extra_link_args,
+            *shlex.split(os.environ.get("LDFLAGS", "")),
+        ]
+        linking.link(command, objects, library)
+        return library
+
+    def _record(self, ext: OpLibrary) -> record.BuildRecord:
+        version = torchext.__version__
+        return record.of_installed_torch(ext.namespace, version, self.cuda.home is not None)
+
+    def get_ext_filename(self, fullname: str) -> str:
+        if not isinstance(self.ext_map.get(fullname), OpLibrary):
+            return super().get_ext_filename(fullname)
+        return os.path.join(*fullname.split(".")) + platforms.current().library_suffix
+
+    def copy_extensions_to_source(self) -> None:
+        described = self.extensions
+        for regular, inplace in self._own_output_mapping().items():
+            with open(record.record_path(regular), encoding="utf-8") as text:
+                linking.install(regular, text.read(), inplace, record.record_path(inplace))
+        self.extensions = [ext for ext in described if not isinstance(ext, OpLibrary)]
+        try:
+            super().copy_extensions_to_source()
+        finally:
+            self.extensions = described
+
+    def _own_output_mapping(self) -> dict[str, str]:
+        """Return for each OpLibrary its file in the build folder and the one in the package."""
+        build_py = self.get_finalized_command("build_py")
+        pairs = [
+            self._get_inplace_equivalent(build_py, ext)
+            for ext in self.extensions
+            if isinstance(ext, OpLibrary)
+        ]
+        return {regular: inplace for inplace, regular in pairs}
+
+    def get_output_mapping(self) -> dict[str, str]:
+        mapping = super().get_output_mapping()
+        if self.inplace:
+            for regular, inplace in self._own_output_mapping().items():
+                mapping[record.record_path(regular)] = record.record_path(inplace)
+        return mapping
+
+    def get_outputs(self) -> list[str]:
+        outputs = super().get_outputs()
+        libraries = [ext for ext in self.extensions if isinstance(ext, OpLibrary)]
+        records = [record.record_path(self.get_ext_fullpath(ext.name)) for ext in libraries]
+        return sorted({*outputs, *([] if self.inplace else records)})

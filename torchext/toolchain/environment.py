@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finds the tools of a build and sets the environment that torch's build command reads."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+
+from .platforms import Platform
+
+BYTES_PER_JOB = 2 << 30  # one translation unit of torch headers takes 1 to 2 GiB
+COMPILER_WRAPPERS = ("ccache", "sccache")
+
+
+def prepare(platform: Platform) -> None:
+    """Set CXX, PATH, MAX_JOBS and the message language for this process, or stop and say why."""
+    require_ninja()
+    os.environ["CXX"] = find_compiler(platform)
+    os.environ.setdefault("MAX_JOBS", str(default_jobs()))
+    # the diagnosis reads the compiler's messages, so they must be the untranslated ones
+    os.environ["LC_ALL"] = "C.UTF-8"
+
+
+def require_ninja() -> None:
+    """Put ninja on PATH: its Python package counts even where its environment is not activated."""
+    if shutil.which("ninja"):
+        return
+    folders = [os.path.dirname(sys.executable)]
+    try:
+        import ninja
+
+        folders.append(ninja.BIN_DIR)
+    except ImportError:
+        pass
+    for folder in folders:
+        if shutil.which("ninja", path=folder):
+            os.environ["PATH"] = folder + os.pathsep + os.environ.get("PATH", "")
+            return
+    raise SystemExit("error: ninja is required to build an operator library: python -m pip install ninja")
+
+
+def find_compiler(platform: Platform) -> str:
+    """Return the C++ compiler as one word: CXX, else the first of the platform's that exists."""
+    words = shlex.split(os.environ.get("CXX", ""))
+    # torch's build command takes one word, and calls ccache by itself where that is on PATH
+    if len(words) > 1 and os.path.basename(words[0]) in COMPILER_WRAPPERS:
+        words = words[1:]
+    if len(words) > 1:
+        raise SystemExit(
+            f"error: CXX={shlex.join(words)!r} has arguments; CXX names the compiler only, "
+            "flags go into CXXFLAGS"
+        )
+    candidates = words or list(platform.compilers)
+    for candidate in candidates:
+        if shutil.which(candidate):
+            return candidate
+    asked = f"CXX={words[0]} is not an executable" if words else f"none of {candidates} is on PATH"
+    raise SystemExit(f"error: no C++ compiler: {asked}. Install g++ or clang++, or set CXX.")
+
+
+def default_jobs() -> int:
+    """Return how many compilers run at once: one a processor, but at most one per 2 GiB."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(processors or 1, memory_bytes() // BYTES_PER_JOB))
+
+
+def memory_bytes() -> int:
+    """Return the memory of this machine, or of the container where that is less."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit:
+            return min(total, int(limit.read()))
+    except (OSError, ValueError):  # no such file, or "max"
+        return total

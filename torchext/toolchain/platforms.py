@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The one table of what differs between platforms: compiler, linker and loader."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Flags and names of one platform."""
+
+    name: str
+    # suffix of a shared object; no Python ABI in it, because the library is no Python module
+    library_suffix: str
+    # candidates for the C++ compiler where CXX is not set, best first
+    compilers: tuple[str, ...]
+    # to the C++ compiler; Python's own flags (-fPIC among them) stand before these
+    compile_flags: tuple[str, ...]
+    # to nvcc; torch adds -fPIC and the architectures
+    cuda_compile_flags: tuple[str, ...]
+    # to the linker driver, before the objects
+    link_flags: tuple[str, ...]
+    # what every library links, without torch_python
+    torch_libraries: tuple[str, ...]
+    # what a library with CUDA kernels links besides
+    cuda_libraries: tuple[str, ...]
+
+
+_LINUX = Platform(
+    name="linux",
+    library_suffix=".so",
+    compilers=("c++", "g++", "clang++"),
+    compile_flags=("-O3", "-g0", "-Wall", "-fvisibility=hidden"),
+    cuda_compile_flags=("-O3", "--extended-lambda", "-Xcompiler", "-fvisibility=hidden"),
+    link_flags=(
+        "-shared",
+        # a kernel that no file defines is found here, not when the library is loaded
+        "-Wl,-z,defs",
+        # registrations point into the library: it must never be unloaded
+        "-Wl,-z,nodelete",
+        # some distributions default to --as-needed, which drops torch's libraries. There is no
+        # rpath: torch is imported first, so its libraries are in the process already.
+        "-Wl,--no-as-needed",
+    ),
+    torch_libraries=("c10", "torch", "torch_cpu"),
+    cuda_libraries=("cudart", "c10_cuda", "torch_cuda"),
+)
+
+PLATFORMS = {platform.name: platform for platform in (_LINUX,)}
+
+
+def current(name: str = sys.platform) -> Platform:
+    """Return the row of this platform, or stop with a message where there is none."""
+    if name not in PLATFORMS:
+        raise SystemExit(
+            f"error: torchext cannot build on platform {name!r} yet (known: "
+            f"{', '.join(PLATFORMS)}). A new platform is one row in torchext/toolchain/platforms.py."
+        )
+    return PLATFORMS[name]

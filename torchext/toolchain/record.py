@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The record beside a library (`_C.so` -> `_C.json`): what it was built for, and whether that fits.
+
+The build writes it, `torchext.load_library` reads it before the library is opened, because opening
+a library on another torch ends in undefined symbols at best.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+
+
+@dataclass(frozen=True)
+class BuildRecord:
+    """What a library was built for."""
+
+    # the operators' namespace, which also names the library's error function
+    namespace: str
+    # version of torchext that generated it
+    torchext: str
+    # torch.__version__ in full; major.minor decides, the rest is for people
+    torch: str
+    # torch.version.cuda of that torch; None: built without CUDA
+    cuda: str | None
+    # C++11 ABI of libstdc++, as torch was compiled
+    cxx11_abi: bool
+    # whether the library holds CUDA kernels
+    cuda_kernels: bool
+
+    def to_json(self) -> str:
+        major_minor = {"torch_major_minor": major_minor_of(self.torch)}
+        return json.dumps({**asdict(self), **major_minor}, indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def read(cls, path: str) -> BuildRecord:
+        """Read a record; OSError or ValueError where it is missing or damaged."""
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+        missing = sorted({field.name for field in fields(cls)} - set(content))
+        if missing:
+            raise ValueError(f"{path} lacks {', '.join(missing)}")
+        return cls(**{field.name: content[field.name] for field in fields(cls)})
+
+    def fits(self, installed: BuildRecord) -> bool:
+        """Whether a library built for this can run on what is installed."""
+        return (
+            major_minor_of(self.torch) == major_minor_of(installed.torch)
+            and _cuda_major(self.cuda) == _cuda_major(installed.cuda)
+            and self.cxx11_abi == installed.cxx11_abi
+        )
+
+    def describe(self) -> str:
+        """Return "torch 2.13.0+cpu (no CUDA, C++11 ABI)"."""
+        cuda = f"CUDA {self.cuda}" if self.cuda else "no CUDA"
+        return f"torch {self.torch} ({cuda}, {'C++11' if self.cxx11_abi else 'pre-C++11'} ABI)"
+
+
+def of_installed_torch(namespace: str, torchext_version: str, cuda_kernels: bool) -> BuildRecord:
+    """Return the record of a library built now, with the installed torch."""
+    import torch
+
+    return BuildRecord(
+        namespace=namespace,
+        torchext=torchext_version,
+        torch=str(torch.__version__),
+        cuda=torch.version.cuda,
+        cxx11_abi=torch.compiled_with_cxx11_abi(),
+        cuda_kernels=cuda_kernels,
+    )
+
+
+def record_path(library: str) -> str:
+    """Return the path of the record of a shared object."""
+    return os.path.splitext(library)[0] + ".json"
+
+
+def major_minor_of(version: str) -> str:
+    """Return "2.13" of "2.13.0+cpu"."""
+    return ".".join(version.split(".")[:2])
+
+
+def _cuda_major(version: str | None) -> str | None:
+    return version.split(".")[0] if version else None
