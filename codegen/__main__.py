@@ -60,7 +60,10 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m codegen", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, help_ in (("gen", "write the sources (the default)"), ("check", "read the specs only")):
+    for name, help_ in (
+        ("gen", "write the sources (the default)"),
+        ("check", "read the specs only"),
+    ):
         command = commands.add_parser(name, help=help_)
         command.add_argument("--namespace", required=True, type=_namespace)
         command.add_argument("--native-functions", required=True, type=Path, metavar="FILE")
@@ -114,7 +117,10 @@ def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -
         "namespace": plan.namespace,
         "sources": files.paths("source"),
         "headers": files.paths("header"),
-        "include_dirs": ["include", Path(os.path.relpath(_RUNTIME_INCLUDE, out.resolve())).as_posix()],
+        "include_dirs": [
+            "include",
+            Path(os.path.relpath(_RUNTIME_INCLUDE, out.resolve())).as_posix(),
+        ],
         "python": files.paths("python"),
         "kernels": _kernels(plan),
     }

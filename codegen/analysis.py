@@ -227,7 +227,9 @@ def _check_handles(plans: list[OperatorPlan], errors: Errors) -> None:
         first = seen.setdefault(plan.handle, plan)
         if first is not plan:
             message = f"'{plan.operator.name}' has the C++ name of '{first.operator.name}'"
-            hint = f"both are '{plan.handle}'; that one stands on line {first.operator.location.line}"
+            hint = (
+                f"both are '{plan.handle}'; that one stands on line {first.operator.location.line}"
+            )
             errors.add(plan.operator.location, message, hint)
 
 
@@ -241,8 +243,7 @@ def _with_casts(plans: list[OperatorPlan]) -> list[OperatorPlan]:
         dataclasses.replace(
             plan,
             kernels=tuple(
-                dataclasses.replace(k, is_overloaded=k.function in overloaded)
-                for k in plan.kernels
+                dataclasses.replace(k, is_overloaded=k.function in overloaded) for k in plan.kernels
             ),
         )
         for plan in plans

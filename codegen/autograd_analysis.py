@@ -46,7 +46,9 @@ class AutogradAnalysis:
                 operator = by_name.get(name)
                 if operator is None:
                     hint = did_you_mean(str(name), map(str, by_name))
-                    errors.add(derivative.location, f"derivative for unknown operator '{name}'", hint)
+                    errors.add(
+                        derivative.location, f"derivative for unknown operator '{name}'", hint
+                    )
                 elif self._is_right_kind(derivative, operator):
                     self.derivatives[name] = derivative
                     prefix = node_prefix(name.base)
@@ -62,7 +64,9 @@ class AutogradAnalysis:
             message, hint = "the schema differs from the operator's", f"it is {operator.func}"
         elif is_composite_implicit(operator):
             message = f"'{operator.name}' is CompositeImplicitAutograd: its parts differentiate it"
-            hint = "give it a kernel for a device or CompositeExplicitAutograd, or drop the formulas"
+            hint = (
+                "give it a kernel for a device or CompositeExplicitAutograd, or drop the formulas"
+            )
         elif operator.func.mutated or operator.func.is_view:
             what = "writes to its arguments" if operator.func.mutated else "returns a view"
             message = f"'{operator.name}' {what}; formulas are for functional operators"
@@ -148,7 +152,9 @@ class _NodeAnalysis:
         flags = self.derivative.output_differentiability
         returns = self.func.returns
         if flags is not None and len(flags) != len(returns):
-            message = f"'output_differentiability' has {len(flags)} items for {len(returns)} results"
+            message = (
+                f"'output_differentiability' has {len(flags)} items for {len(returns)} results"
+            )
             self.errors.add(self.derivative.location, message)
             flags = None
         found = []

@@ -67,7 +67,9 @@ class SavedAttribute:
 def free_names(text: str) -> list[Name]:
     """The identifiers of a formula that are values of their own."""
     found: list[Name] = []
-    tokens = [m for m in _TOKEN.finditer(text) if not (m.group().isspace() or m.lastgroup == "comment")]
+    tokens = [
+        m for m in _TOKEN.finditer(text) if not (m.group().isspace() or m.lastgroup == "comment")
+    ]
     for index, token in enumerate(tokens):
         if token.lastgroup != "name":
             continue

@@ -58,7 +58,9 @@ class TokenReader:
     def token(self) -> Token:
         return self.tokens[self.index]
 
-    def fail(self, message: str, hint: str | None = None, token: Token | None = None) -> SchemaError:
+    def fail(
+        self, message: str, hint: str | None = None, token: Token | None = None
+    ) -> SchemaError:
         return SchemaError((token or self.token).offset, message, hint)
 
     def next(self) -> Token:

@@ -103,7 +103,9 @@ class _OperatorEntry:
                 self.errors.add(self.reader.location(self.node), "an operator's entry needs 'func'")
             return None
         func = _schema(self.reader, func_node)
-        values = {name: self.value(name, keys[name].metadata["form"], n) for name, n in nodes.items()}
+        values = {
+            name: self.value(name, keys[name].metadata["form"], n) for name, n in nodes.items()
+        }
         if func is None:
             return None
         given = {name: value for name, value in values.items() if value is not None}
@@ -137,7 +139,9 @@ class _OperatorEntry:
 
     def read_dispatch(self, node: Node) -> tuple[DispatchEntry, ...]:
         found: dict[str, DispatchEntry] = {}
-        for keys, (key_node, value) in self.reader.located_mapping(node, None, "'dispatch'").items():
+        for keys, (key_node, value) in self.reader.located_mapping(
+            node, None, "'dispatch'"
+        ).items():
             kernel = self.reader.text(value, f"the kernel for '{keys}'")
             if kernel is not None and not _is_kernel_name(kernel):
                 place = self.reader.location(value)
@@ -154,14 +158,18 @@ class _OperatorEntry:
         return tuple(found.values())
 
     def read_autogen(self, node: Node) -> tuple[OperatorName, ...]:
-        names = [_operator_name(self.errors, t, at) for t, at in self.reader.texts(node, "'autogen'")]
+        names = [
+            _operator_name(self.errors, t, at) for t, at in self.reader.texts(node, "'autogen'")
+        ]
         return tuple(name for name in names if name is not None)
 
     def read_ufunc_inner_loop(self, node: Node) -> tuple[tuple[str, str], ...]:
         if hasattr(node, "value") and isinstance(node.value, str):
             return (("Generic", node.value),)
         what = "'ufunc_inner_loop'"
-        loops = self.reader.mapping(node, ("Generic", "ScalarOnly", "CUDAFunctor", "CPUScalar"), what)
+        loops = self.reader.mapping(
+            node, ("Generic", "ScalarOnly", "CUDAFunctor", "CPUScalar"), what
+        )
         texts = {k: self.reader.text(v, f"the loop for '{k}'") for k, v in loops.items()}
         return tuple((k, text) for k, text in texts.items() if text is not None)
 

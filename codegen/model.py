@@ -161,9 +161,7 @@ class Operator:
         "The module of torch that shows the function.", "text", None,
         without_effect="the Python functions of a library stand in one module",
     )  # fmt: skip
-    manual_cpp_binding: bool = key(
-        "True: the C++ API function is written by hand.", "flag", False
-    )
+    manual_cpp_binding: bool = key("True: the C++ API function is written by hand.", "flag", False)
     category_override: str | None = key(
         "`factory` or `dummy`: a category of torch's Python bindings.", "text", None,
         without_effect="it sorts torch's own Python bindings only",

@@ -11,9 +11,11 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from .layout import fold
 
 MANIFEST = "manifest.json"
 # Comments say where an entry stands in its spec; a change of that alone changes no code.
@@ -41,7 +43,7 @@ class FileSet:
         for file in files:
             if file.path in self.files:
                 raise ValueError(f"two emitters write {file.path}")
-            self.files[file.path] = file
+            self.files[file.path] = replace(file, text=fold(file.text))
 
     def paths(self, role: str) -> list[str]:
         """The paths of all files of one role, sorted."""

@@ -156,7 +156,9 @@ class OperatorPlan:
     def schema(self) -> str:
         """The schema as registered."""
         func = self.operator.func
-        return str(func).removeprefix(f"{func.name.namespace}::") if func.name.namespace else str(func)
+        return (
+            str(func).removeprefix(f"{func.name.namespace}::") if func.name.namespace else str(func)
+        )
 
     @property
     def spec_line(self) -> str:

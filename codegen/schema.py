@@ -187,7 +187,9 @@ class _Parser(TokenReader):
 
         self.items(")", one)
         if kwarg_only and not any(a.is_kwarg_only for a in found.values()):
-            raise self.fail("'*' must be followed by an argument", token=self.tokens[self.index - 1])
+            raise self.fail(
+                "'*' must be followed by an argument", token=self.tokens[self.index - 1]
+            )
         return tuple(found.values()), is_vararg
 
     @staticmethod
@@ -256,7 +258,9 @@ class _Parser(TokenReader):
             self.expect("(")
             args = tuple(self.items(")", self.type))
             if len(args) != (CONSTRUCTORS[name] or max(len(args), 1)):
-                raise self.fail(f"{name} takes {CONSTRUCTORS[name] or 'one or more'} types", token=token)
+                raise self.fail(
+                    f"{name} takes {CONSTRUCTORS[name] or 'one or more'} types", token=token
+                )
             return Type(name, args, alias=self.alias())
         if name == "__torch__":
             while self.accept("."):

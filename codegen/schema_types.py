@@ -16,6 +16,7 @@ BASE_TYPES = (
 # Types that take other types, and how many (None: one or more).
 CONSTRUCTORS = {"Dict": 2, "Future": 1, "Await": 1, "RRef": 1, "Union": None}
 
+
 @dataclass(frozen=True)
 class Alias:
     """An alias annotation: `(a)`, `(a!)`, `(a -> *)`, `(a|b!)`, or the shorthand `!`."""

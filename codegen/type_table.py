@@ -116,7 +116,7 @@ def _derived_row(type_: Type) -> Row | None:
             return Row(argument, value, f"c10::OptionalArray<{_row(type_.args[0].args[0]).value}>")
         return Row(argument, value, value) if inner in _VALUES else None
     if type_.name == "List" and type_.size is not None and inner == "bool":
-        text = f"::std::array<bool,{type_.size}>"
+        text = f"::std::array<bool, {type_.size}>"
         return Row(text, text, text)
     if type_.name == "List" and inner in _VALUES:
         value = _VECTOR.format(values[0])
@@ -167,7 +167,7 @@ def return_type(returns: Iterable[Return], *, const_ref: bool = False) -> str | 
             types.append(row.value)
     if len(types) < 2:
         return types[0] if types else "void"
-    return f"::std::tuple<{','.join(types)}>"
+    return f"::std::tuple<{', '.join(types)}>"
 
 
 def saved_type(type_: Type) -> str | None:

@@ -23,7 +23,9 @@ def derive_schema(schema: Schema, name: OperatorName) -> Schema | str:
     if name.overload == "out" or name.overload.endswith("_out"):
         return _out(schema, name)
     if not schema.mutated:
-        return f"'{name}' is neither an out= form (its overload does not end in 'out') nor functional"
+        return (
+            f"'{name}' is neither an out= form (its overload does not end in 'out') nor functional"
+        )
     return _functional(schema, name)
 
 

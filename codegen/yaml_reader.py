@@ -147,7 +147,9 @@ class YamlReader:
             elif key_node.value in found:
                 first = self.location(found[key_node.value][0]).line
                 self.errors.add(
-                    place, f"key '{key_node.value}' stands twice in {what}", f"first on line {first}"
+                    place,
+                    f"key '{key_node.value}' stands twice in {what}",
+                    f"first on line {first}",
                 )
             else:
                 found[key_node.value] = (key_node, value)

@@ -13,7 +13,7 @@ The parts are in `torchext/toolchain/`, one module a concern.
 
 from .toolchain.op_library import OpLibrary
 
-__all__ = ["BuildExtension", "OpLibrary"]
+__all__ = ["BuildExtension", "OpLibrary"]  # noqa: F822  the first is below
 
 
 def __getattr__(name: str):

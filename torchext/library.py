@@ -28,13 +28,14 @@ def load_library(name_or_path: str | os.PathLike):
     try:
         built_for = BuildRecord.read(record.record_path(path))
     except (OSError, ValueError) as error:
-        raise ImportError(f"{path} has no usable build record ({error}). {_build_it(path)}") from None
+        reason = f"{path} has no usable build record ({error})"
+        raise ImportError(f"{reason}. {_build_it(path)}") from None
     _require_torch()
     installed = record.of_installed_torch(built_for.namespace, torchext.__version__, False)
     if not built_for.fits(installed):
         raise ImportError(
-            f"{path} was built for {built_for.describe()}, but {installed.describe()} is installed. "
-            f"{_build_it(path)}"
+            f"{path} was built for {built_for.describe()}, but {installed.describe()} is "
+            f"installed. {_build_it(path)}"
         )
     _open(path, built_for.namespace)
     import torch
@@ -92,7 +93,7 @@ def _open(path: str, namespace: str) -> None:
     except OSError as error:
         raise ImportError(f"{path} cannot be opened: {error}. {_build_it(path)}") from None
     except AttributeError:
-        raise ImportError(f"{path} is not the torchext library of namespace {namespace!r}") from None
+        raise ImportError(f"{path} is not the torchext library of {namespace!r}") from None
     error_of.restype = ctypes.c_char_p
     error = error_of()
     if error is not None:

@@ -30,5 +30,6 @@ def _operator_names() -> list[str]:
     import torch
 
     prefix = f"{_namespace.name}::"
-    qualified = torch._C._dispatch_get_all_op_names()
-    return sorted({name[len(prefix) :].split(".")[0] for name in qualified if name.startswith(prefix)})
+    everything = torch._C._dispatch_get_all_op_names()
+    own = (name.removeprefix(prefix) for name in everything if name.startswith(prefix))
+    return sorted({name.split(".")[0] for name in own})

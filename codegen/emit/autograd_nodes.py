@@ -33,7 +33,6 @@ struct TORCHEXT_API $name final : BackwardNode {
   std::string name() const override;
   variable_list apply(variable_list&& grads) override;
   void release_variables() override;
-
 $members
 };
 """
@@ -124,9 +123,7 @@ def _includes(plan: Plan, shard: list[tuple[OperatorPlan, NodePlan]]) -> list[st
     """The nodes of the shard, and the operators of this library that its formulas call."""
     groups = {op.api_name: op.group for op in plan.operators if op.api_name}
     texts = [g.expression for _, node in shard for g in node.gradients]
-    calls = {
-        name for text in texts for name in re.findall(rf"::{plan.namespace}::(\w+)", text)
-    }
+    calls = {name for text in texts for name in re.findall(rf"::{plan.namespace}::(\w+)", text)}
     called = sorted({groups[name] for name in calls if name in groups})
     own = sorted({op.group for op, _ in shard})
     return [f"#include <{plan.namespace}/nodes/{group}.h>" for group in own] + [
@@ -137,9 +134,8 @@ def _includes(plan: Plan, shard: list[tuple[OperatorPlan, NodePlan]]) -> list[st
 def _class(op: OperatorPlan, node: NodePlan) -> str:
     members = [f"  {item.type} {item.member};" for item in node.saved]
     members += [f"  size_t {e.argument}_size = 0;" for e in node.edges if e.is_list]
-    return fill(
-        _CLASS, location=node.spec_line, schema=op.schema, name=node.name, members=members
-    )
+    members = ["", *members] if members else []
+    return fill(_CLASS, location=node.spec_line, schema=op.schema, name=node.name, members=members)
 
 
 def _definition(op: OperatorPlan, node: NodePlan) -> str:

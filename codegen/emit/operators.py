@@ -117,7 +117,9 @@ def emit(plan: Plan) -> Iterator[File]:
                 _SOURCE,
                 banner=head,
                 namespace=space,
-                includes=[f"#include <{space}/ops/{g}.h>" for g in sorted({o.group for o in shard})],
+                includes=[
+                    f"#include <{space}/ops/{g}.h>" for g in sorted({o.group for o in shard})
+                ],
                 definitions=_joined(_definition(space, op, op.signature) for op in shard),
             )
             yield File(f"src/ops_{index}.cpp", text, "source")

@@ -27,8 +27,7 @@ void register_autograd_$index(torch::Library& m) {
 $impls
 }
 
-const bool autograd_registered_$index =
-    library().add(torch::Library::IMPL, c10::DispatchKey::Autograd, &register_autograd_$index);
+const bool autograd_registered_$index = library().add($autograd_arguments);
 
 $aliases
 } // namespace
@@ -40,8 +39,7 @@ void register_aliases_$index(torch::Library& m) {
 $impls
 }
 
-const bool aliases_registered_$index =
-    library().add(torch::Library::IMPL, c10::DispatchKey::ADInplaceOrView, &register_aliases_$index);
+const bool aliases_registered_$index = library().add($aliases_arguments);
 
 """
 
@@ -83,8 +81,13 @@ def emit(plan: Plan) -> Iterator[File]:
             _SOURCE,
             banner=banner(__name__, plan.specs),
             namespace=space,
-            includes=[f"#include <{space}/{part}/{g}.h>" for part in ("nodes", "ops") for g in groups],
-            kernels="\n".join(_kernel(space, op) for op in nodes).rstrip("\n") + "\n" if nodes else [],
+            includes=[
+                f"#include <{space}/{part}/{g}.h>" for part in ("nodes", "ops") for g in groups
+            ],
+            kernels="\n".join(_kernel(space, op) for op in nodes).rstrip("\n") + "\n"
+            if nodes
+            else [],
+            autograd_arguments=_add_arguments("Autograd", f"register_autograd_{index}"),
             impls=[impl for op in shard if (impl := _impl(op))],
             aliases=_aliases(index, shard),
             index=str(index),
@@ -98,8 +101,7 @@ def _has_autograd(autograd: AutogradPlan) -> bool:
 
 def _boxed(op: OperatorPlan, function: str) -> str:
     return (
-        f'  m.impl("{op.operator.name}", '
-        f"torch::CppFunction::makeFromBoxedFunction<&{function}>());"
+        f'  m.impl("{op.operator.name}", torch::CppFunction::makeFromBoxedFunction<&{function}>());'
     )
 
 
@@ -111,7 +113,14 @@ def _impl(op: OperatorPlan) -> str | None:
 
 def _aliases(index: int, shard: list[OperatorPlan]) -> str | list[str]:
     impls = [_boxed(op, "track_aliases") for op in shard if op.autograd.tracks_aliases]
-    return fill(_ALIASES, index=str(index), impls=impls) if impls else []
+    if not impls:
+        return []
+    arguments = _add_arguments("ADInplaceOrView", f"register_aliases_{index}")
+    return fill(_ALIASES, index=str(index), impls=impls, aliases_arguments=arguments)
+
+
+def _add_arguments(key: str, function: str) -> list[str]:
+    return ["torch::Library::IMPL", f"c10::DispatchKey::{key}", f"&{function}"]
 
 
 def _kernel(namespace: str, op: OperatorPlan) -> str:

@@ -36,8 +36,7 @@ void register_$key_$index(torch::Library& m) {
 $impls
 }
 
-const bool $key_registered_$index =
-    library().add(torch::Library::IMPL, c10::DispatchKey::$enum, &register_$key_$index);
+const bool $key_registered_$index = library().add($arguments);
 $end
 """
 
@@ -97,7 +96,11 @@ def _block(namespace: str, index: int, key: _Key, kernels: _Kernels) -> str:
         begin=["#ifdef TORCHEXT_WITH_CUDA"] if cuda else [],
         wrappers="\n".join(wrappers).rstrip("\n") + "\n" if wrappers else [],
         impls=[_impl(op, kernel) for op, kernel in kernels],
-        enum=enum,
+        arguments=[
+            "torch::Library::IMPL",
+            f"c10::DispatchKey::{enum}",
+            f"&register_{name}_{index}",
+        ],
         index=str(index),
         end=["#endif // TORCHEXT_WITH_CUDA"] if cuda else [],
     )

@@ -21,8 +21,7 @@ void register_schemas_$index(torch::Library& m) {
 $definitions
 }
 
-const bool schemas_registered_$index =
-    library().add(torch::Library::FRAGMENT, std::nullopt, &register_schemas_$index);
+const bool schemas_registered_$index = library().add($arguments);
 
 } // namespace
 } // namespace torchext::generated::$namespace
@@ -39,6 +38,11 @@ def emit(plan: Plan) -> Iterator[File]:
                 banner=banner(__name__, plan.specs),
                 namespace=plan.namespace,
                 index=str(index),
+                arguments=[
+                    "torch::Library::FRAGMENT",
+                    "std::nullopt",
+                    f"&register_schemas_{index}",
+                ],
                 definitions=[_definition(op) for op in shard],
             )
             yield File(f"src/schema_{index}.cpp", text, "source")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-#include "../meta/muladd.h"
 #include "pointwise.h"
+
+#include "../meta/muladd.h"
 
 #include <ATen/Dispatch.h>
 #include <myns/kernels/muladd.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-#include "../meta/neg.h"
-
 #include "pointwise.h"
+
+#include "../meta/neg.h"
 
 #include <ATen/Dispatch.h>
 #include <myns/kernels/neg.h>

@@ -4,6 +4,8 @@
 // vectorise where the operands are contiguous or one of them is a scalar.
 #pragma once
 
+#include "vectorize.h" // first
+
 #include <ATen/OpMathType.h>
 #include <ATen/TensorIterator.h>
 

@@ -4,6 +4,8 @@
 // otherwise at::parallel_for runs on one thread.
 #pragma once
 
+#include "vectorize.h" // first
+
 #include <ATen/Parallel.h>
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the build says when something is wrong; never with a traceback."""
 
+import sys
+
 import pytest
 from sample_project import run
 from torchext.toolchain import cuda, diagnosis, environment, platforms
@@ -78,8 +80,6 @@ def test_without_torch_the_build_says_what_to_do(project):
         "import sys, runpy; sys.modules['torch'] = None; sys.argv = ['setup.py', 'build_ext'];"
         "runpy.run_path('setup.py', run_name='__main__')"
     )
-    import sys
-
     build = run([sys.executable, "-c", without_torch], project.folder)
     assert_refused(build, "torch is not installed", "--no-build-isolation")
 

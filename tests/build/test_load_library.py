@@ -3,9 +3,9 @@
 
 import json
 import shutil
-import sys
 
 import pytest
+import torch
 from sample_project import ROOT, python
 
 # Prints the ImportError of a second library and goes on working with the first
@@ -82,8 +82,6 @@ def test_a_library_for_another_torch_is_refused_before_it_is_opened(
     (copied_package / "_C.so").write_bytes(b"opening this would be another error")
     result = python("import sample_ops", copied_package.parent)
     assert "ImportError" in result.text and phrase in result.text, result.text
-    import torch
-
     assert f"but torch {torch.__version__}" in result.text
     assert "python -m pip install --no-build-isolation --no-deps --force-reinstall" in result.text
 
@@ -140,4 +138,3 @@ def test_torchext_codegen_is_the_generator_of_the_checkout():
     code = "from torchext import codegen; import torchext.codegen.__main__; print(codegen.__file__)"
     result = python(code, ROOT)
     assert result.status == 0 and "codegen" in result.text, result.text
-    assert sys.executable

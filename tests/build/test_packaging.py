@@ -48,7 +48,7 @@ def clean_python(torchext_wheel, sample_wheel, tmp_path_factory) -> str:
     for wheel in (torchext_wheel, sample_wheel):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(packages)
-    # A folder named in a .pth is searched, but its own .pth files (an editable torchext) are not run.
+    # A folder named in a .pth is searched, but its own .pth files (an editable torchext) are not
     torch_home = Path(torch.__file__).parents[1]
     others = {str(torch_home), *site.getsitepackages()}
     (packages / "others.pth").write_text("\n".join(sorted(others)) + "\n")
@@ -102,8 +102,13 @@ def test_the_source_distribution_holds_what_a_build_needs(tmp_path):
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as tar:
         names = {name.partition("/")[2] for name in tar.getnames()}
-    patterns = ("csrc/**/*.cpp", "csrc/**/*.cu", "csrc/**/*.h", "codegen/**/*.py", "torchext/**/*.py")
-    needed = {str(path.relative_to(ROOT)) for pattern in patterns for path in ROOT.glob(pattern)}
+    suffixes = {".cpp", ".cu", ".cuh", ".h", ".py"}
+    needed = {
+        str(path.relative_to(ROOT))
+        for folder in ("csrc", "codegen", "torchext")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in suffixes
+    }
     needed |= {"native_functions.yaml", "derivatives.yaml", "setup.py", "Makefile", "LICENSE"}
     assert needed - names == set()
     assert not [name for name in names if name.endswith((".so", ".o", "_C.json"))]

@@ -118,7 +118,8 @@ class BuildExtension(cpp_extension.BuildExtension):
         # the environment stands last, so that CXXFLAGS="-O0 -g" has its way
         environs = shlex.split(os.environ.get("CXXFLAGS", ""))
         cxx = [*self.platform.compile_flags, *by_compiler.get("cxx", ()), *environs]
-        return {"cxx": cxx, "nvcc": [*self.platform.cuda_compile_flags, *by_compiler.get("nvcc", ())]}
+        nvcc = [*self.platform.cuda_compile_flags, *by_compiler.get("nvcc", ())]
+        return {"cxx": cxx, "nvcc": nvcc}
 
     def build_extension(self, ext) -> None:
         if not isinstance(ext, OpLibrary):
@@ -139,7 +140,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         linking.install(built, text, target, record.record_path(target))
 
     def _folder(self, ext: OpLibrary) -> str:
-        """Return where objects, build.ninja and ninja's log of `ext` are: each library has its own."""
+        """Return where objects, build.ninja and ninja's log of `ext` are: one folder each."""
         return os.path.join(self.build_temp, ext.name)
 
     def _compile(self, ext: OpLibrary) -> list[str]:

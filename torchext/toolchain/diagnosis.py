@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Reads compiler and linker errors and names the kernels that are missing or have other types.
 
-The generated header declares every kernel, and a kernel is defined by its qualified name. So another
-signature is an error at the definition (g++, clang and nvcc each say it their own way), and a
-missing kernel is an undefined reference at link time.
+The generated header declares every kernel, and a kernel is defined by its qualified name. So
+another signature is an error at the definition (g++, clang and nvcc each say it their own way), and
+a missing kernel is an undefined reference at link time.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def require_ninja() -> None:
         if shutil.which("ninja", path=folder):
             os.environ["PATH"] = folder + os.pathsep + os.environ.get("PATH", "")
             return
-    raise SystemExit("error: ninja is required to build an operator library: python -m pip install ninja")
+    raise SystemExit("error: an operator library is built with ninja: python -m pip install ninja")
 
 
 def find_compiler(platform: Platform) -> str:
@@ -62,8 +62,7 @@ def find_compiler(platform: Platform) -> str:
 
 def default_jobs() -> int:
     """Return how many compilers run at once: one a processor, but at most one per 2 GiB."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, min(processors or 1, memory_bytes() // BYTES_PER_JOB))
+    return max(1, min(len(os.sched_getaffinity(0)), memory_bytes() // BYTES_PER_JOB))
 
 
 def memory_bytes() -> int:

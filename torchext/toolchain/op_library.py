@@ -18,10 +18,10 @@ HEADERS = (".h", ".hpp", ".cuh")
 
 
 class OpLibrary(Extension):
-    """One shared object of operators: two YAML files and kernels, generated code added by the build.
+    """One shared object of operators: two YAML files and kernels; the build adds generated code.
 
-    `name` is dotted like a module's ("my_ops._C" becomes my_ops/_C.so), `sources` are files or globs
-    (`**` allowed) relative to the setup.py; `.cu` files are left out where CUDA is not built.
+    `name` is dotted like a module's ("my_ops._C" becomes my_ops/_C.so). `sources` are files or
+    globs (`**` allowed) relative to the setup.py; `.cu` files are left out where CUDA is not built.
     `extra_compile_args` is {"cxx": [...], "nvcc": [...]}, or one list for both.
     """
 
@@ -37,7 +37,8 @@ class OpLibrary(Extension):
     ):
         unknown = sorted(options.keys() - OPTIONS)
         if unknown:
-            raise TypeError(f"OpLibrary {name!r}: unknown options {unknown}; known: {sorted(OPTIONS)}")
+            known = sorted(OPTIONS)
+            raise TypeError(f"OpLibrary {name!r}: unknown options {unknown}; known: {known}")
         self.namespace = namespace
         self.native_functions = native_functions
         self.derivatives = derivatives

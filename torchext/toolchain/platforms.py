@@ -56,6 +56,6 @@ def current(name: str = sys.platform) -> Platform:
     if name not in PLATFORMS:
         raise SystemExit(
             f"error: torchext cannot build on platform {name!r} yet (known: "
-            f"{', '.join(PLATFORMS)}). A new platform is one row in torchext/toolchain/platforms.py."
+            f"{', '.join(PLATFORMS)}). A platform is a row in torchext/toolchain/platforms.py."
         )
     return PLATFORMS[name]

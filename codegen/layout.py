@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Breaks long lines of generated C++ the way the project's .clang-format does."""
+
+from __future__ import annotations
+
+WIDTH = 100
+_INDENT = "    "
+
+
+def fold(text: str) -> str:
+    """The text with every line that is too long broken at its outermost argument list."""
+    return "\n".join(_fold_line(line) for line in text.split("\n"))
+
+
+def _fold_line(line: str) -> str:
+    if len(line) <= WIDTH or line.lstrip().startswith(("//", "#")):
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    if " ? " in line:  # a formula, as its author wrote it
+        return f"{indent}// clang-format off\n{line}\n{indent}// clang-format on"
+    if (assigned := _after_assignment(line, indent)) is not None:
+        return assigned
+    split = _argument_list(line)
+    if split is None:
+        return line
+    head, arguments, tail = split
+    together = f"{indent}{_INDENT}{', '.join(arguments)}{tail}"
+    if len(together) <= WIDTH:
+        return f"{head}\n{together}"
+    lines = [_fold_line(f"{indent}{_INDENT}{argument},") for argument in arguments]
+    return "\n".join([head, *lines])[:-1] + tail
+
+
+def _after_assignment(line: str, indent: str) -> str | None:
+    """`name =`, and its value on the next line, where that is enough."""
+    name, equals, value = line.partition(" = ")
+    if not equals or "(" in name or value.startswith("{"):
+        return None
+    rest = f"{indent}{_INDENT}{value}"
+    return f"{name} =\n{rest}" if len(rest) <= WIDTH else None
+
+
+def _argument_list(line: str) -> tuple[str, list[str], str] | None:
+    """`head(`, the arguments, `)tail` of the first argument or brace list that is not empty."""
+    start, depth, quote = -1, 0, ""
+    arguments: list[str] = []
+    begin = 0
+    for index, char in enumerate(line):
+        if quote:
+            quote = "" if char == quote and line[index - 1] != "\\" else quote
+        elif char in "\"'":
+            quote = char
+        elif start < 0:
+            if char in "({" and line[index + 1 : index + 2] not in (")", "}", ""):
+                start, depth, begin = index, 1, index + 1
+        elif char in "([{<":
+            depth += 1
+        elif char in ")]}" or (char == ">" and line[index - 1] != "-"):
+            depth -= 1
+            if depth == 0:
+                arguments.append(line[begin:index].strip())
+                return line[: start + 1], arguments, line[index:]
+        elif char == "," and depth == 1:
+            arguments.append(line[begin:index].strip())
+            begin = index + 1
+    return None

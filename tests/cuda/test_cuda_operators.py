@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The CUDA kernels against the CPU ones and torch's own operators; these tests need a GPU."""
+
+import pytest
+import torch
+from cases import (
+    is_differentiable,
+    over_operators,
+    over_operators_and,
+    parts,
+    requiring_grad,
+    run,
+)
+
+LONG_ROWS = (1, 7, 1024, 4096, 30000)
+
+
+@over_operators_and("dtype", lambda sample: sample.dtypes)
+def test_result_is_that_of_torch_on_the_gpu(gpu, sample, dtype):
+    for shape in (*sample.shapes, *sample.empty_shapes):
+        for call in sample.calls(shape, dtype):
+            results = parts(run(sample, call.map_tensors(lambda t: t.to(gpu))))
+            expected = parts(sample.expected(call))
+            for result, reference in zip(results, expected, strict=True):
+                assert result.device.type == "cuda"
+                torch.testing.assert_close(result.cpu(), reference)
+
+
+@over_operators(is_differentiable)
+def test_gradients_on_the_gpu_are_those_of_the_cpu(gpu, sample):
+    for call in sample.calls(sample.small_shape, torch.float64):
+        gradients = []
+        for device in ("cpu", gpu):
+            moved = requiring_grad(call.map_tensors(lambda t: t.to(device)))
+            loss = sum(part.square().sum() for part in parts(run(sample, moved)))
+            gradients.append(torch.autograd.grad(loss, moved.tensors))
+        for cpu, cuda in zip(*gradients, strict=True):
+            torch.testing.assert_close(cuda.cpu(), cpu)
+
+
+@over_operators()
+def test_non_contiguous_arguments_give_the_same_result(gpu, sample):
+    for call in sample.calls(sample.small_shape, torch.float32):
+        moved = call.map_tensors(lambda t: t.to(gpu))
+        strided = moved.map_tensors(lambda t: torch.stack([t, t], dim=-1)[..., 0])
+        torch.testing.assert_close(parts(run(sample, strided)), parts(run(sample, moved)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("columns", LONG_ROWS)
+def test_rows_of_every_length_are_normalized_as_torch_does(gpu, columns, dtype):
+    x = torch.randn(3, columns, device=gpu, dtype=dtype)
+    weight = torch.randn(columns, device=gpu, dtype=dtype)
+    expected = torch.nn.functional.rms_norm(x.double(), (columns,), weight.double(), 1e-6)
+    torch.testing.assert_close(torch.ops.myns.rms_norm(x, weight), expected.to(dtype))
+    expected = torch.softmax(x.double(), -1)
+    torch.testing.assert_close(torch.ops.myns.softmax(x, -1), expected.to(dtype))
+
+
+def test_the_weight_gradient_of_rms_norm_is_the_same_in_every_run(gpu):
+    x = torch.randn(4096, 512, device=gpu)
+    weight = torch.randn(512, device=gpu, requires_grad=True)
+    incoming = torch.randn(4096, 512, device=gpu)
+
+    def gradient():
+        return torch.autograd.grad(torch.ops.myns.rms_norm(x, weight), weight, incoming)[0]
+
+    first = gradient()
+    assert all(torch.equal(gradient(), first) for _ in range(5))
+
+
+@over_operators()
+def test_operators_replay_in_a_cuda_graph(gpu, sample):
+    if sample.name == "zero_out":
+        pytest.skip("cpu_fallback copies to the CPU, which a CUDA graph cannot capture")
+    call = next(iter(sample.calls(sample.small_shape, torch.float32)))
+    call = call.map_tensors(lambda t: t.to(gpu))
+    expected = [part.clone() for part in parts(run(sample, call))]
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        run(sample, call)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = parts(run(sample, call))
+    graph.replay()
+    torch.testing.assert_close(results, expected)
+
+
+def test_cpu_scalars_mix_with_tensors_on_the_gpu(gpu):
+    x = torch.randn(5, device=gpu)
+    torch.testing.assert_close(torch.ops.myns.mul(x, torch.tensor(2.0)), x * 2)
+    torch.testing.assert_close(torch.ops.myns.add(torch.tensor(2.0), x, alpha=3), 2 + 3 * x)
+
+
+def test_kernels_run_on_the_current_stream(gpu):
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        x = torch.full((1 << 20,), 2.0, device=gpu)
+        y = torch.ops.myns.rms_norm(torch.ops.myns.mul(x, x), None, 0.0)
+    stream.synchronize()
+    assert y.eq(1).all()
