@@ -63,7 +63,7 @@ test-cuda:
 	TORCHEXT_CUDA=1 $(CUDA_VENV)/bin/python -m pytest --timeout=900 tests/cuda
 
 lint: $(VENV)/.installed
-	$(PIP) install --quiet 'ruff>=0.6,<1'
+	$(PIP) install --quiet 'ruff>=0.14,<1'
 	$(BIN)/python -m ruff check .
 
 clean:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line: `gen` (the default) writes a library's sources, `check` only reads the specs."""
+"""The command line: `gen`, the default, writes a library's sources; `check` reads the specs."""
 
 from __future__ import annotations
 

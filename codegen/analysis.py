@@ -14,10 +14,10 @@ from collections.abc import Iterable
 
 from . import type_table
 from .autograd_analysis import AutogradAnalysis
-from .dispatch_keys import is_guarded, needs_cuda
+from .dispatch_keys import COMPOSITE_KEYS, is_guarded, needs_cuda
 from .errors import Errors
 from .model import Derivative, DispatchEntry, Operator
-from .plan import KernelPlan, OperatorPlan, Parameter, Plan, Signature
+from .plan import KernelPlan, OperatorPlan, Parameter, Plan, Signature, Tensors
 from .variants import derive_schema
 
 FALLBACK = "cpu_fallback"
@@ -99,9 +99,8 @@ def _shard_count(operators: int) -> int:
 
 def _group(operator: Operator) -> str:
     """`mul` for mul, mul_ and mul.out: a lower-case file name."""
-    name = operator.func.name
-    base = name.base[:-1] if name.is_inplace and name.base.endswith("_") else name.base
-    return (base if name.base.startswith("__") else base.rstrip("_") or base).lower()
+    base = operator.func.name.base
+    return (base if base.startswith("__") else base.rstrip("_") or base).lower()
 
 
 def _tags(operator: Operator) -> tuple[str, ...]:
@@ -118,12 +117,13 @@ def _signature(operator: Operator, symint: bool = True) -> Signature | None:
     if result is None or operator.func.is_vararg or operator.func.is_varret:
         return None
     parameters = []
+    list_ref = operator.structured or operator.structured_delegate is not None
     for arg in operator.func.arguments:
-        type_ = type_table.argument_type(arg, symint=symint, const_ref=const_ref)
+        type_ = type_table.argument_type(arg, symint=symint, const_ref=const_ref, list_ref=list_ref)
         if type_ is None:
             return None
         default = type_table.default_value(arg, symint=symint)
-        parameters.append(Parameter(type_, type_table.identifier(arg.name), default))
+        parameters.append(Parameter(type_, type_table.parameter_name(arg.name), default))
     return Signature(result, tuple(parameters))
 
 
@@ -147,7 +147,7 @@ def _kernels(namespace: str, operator: Operator, errors: Errors) -> tuple[Kernel
 
 def _is_structured(operator: Operator, entry: DispatchEntry) -> bool:
     """Whether this key's kernel is an `impl` of a structured operator, as torchgen decides it."""
-    keys = ("CPU", "CUDA", "MPS", "XPU", "MTIA", "CompositeExplicitAutogradNonFunctional")
+    keys = ("CPU", "CUDA", "MPS", "XPU", "MTIA")
     return not operator.structured_delegate and entry.key in keys
 
 
@@ -162,7 +162,10 @@ def _check_dispatch(operator: Operator, entries: list[DispatchEntry], errors: Er
         if entry.kernel == FALLBACK and "CPU" not in keys:
             message = f"'{FALLBACK}' for {entry.key} runs the CPU kernel, and there is none"
             errors.add(entry.location, message, "name a kernel for CPU")
-        if entry.kernel == FALLBACK and entry.key in ("CPU", "Meta"):
+        name = entry.kernel.rpartition("::")[2]
+        if type_table.identifier(name) != name:
+            errors.add(entry.location, f"a kernel cannot be called '{name}' in C++")
+        if entry.kernel == FALLBACK and entry.key in ("CPU", "Meta", *COMPOSITE_KEYS):
             errors.add(entry.location, f"{entry.key} cannot fall back to the CPU")
     both = [k for k in ("CompositeImplicitAutograd", "CompositeExplicitAutograd") if k in keys]
     if len(both) > 1:
@@ -181,9 +184,9 @@ def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelP
     if signature is None or not is_guarded(entry.key):
         return KernelPlan(entry.key, function, signature, needs_cuda=cuda)
     tensors = tuple(
-        p.name
+        Tensors(arg.name, p.name)
         for p, arg in zip(signature.parameters, operator.func.arguments)
-        if arg.type.is_tensor_like
+        if arg.type.is_tensor_like and (not arg.is_kwarg_only or arg.type.is_write)
     )
     return KernelPlan(
         entry.key,
@@ -198,9 +201,10 @@ def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelP
 def _guard(operator: Operator, signature: Signature) -> str | None:
     """The parameter whose device the kernel runs on, as upstream chooses it."""
     arguments = list(zip(operator.func.arguments, signature.parameters))
-    for arg, parameter in arguments:
-        if arg.name == "device" and arg.is_kwarg_only and arg.type.plain in ("Device", "Device?"):
-            return parameter.name
+    if {"dtype", "layout", "device", "pin_memory"} <= {
+        arg.name for arg, _ in arguments if arg.is_kwarg_only
+    }:
+        return "device"
     own = [pair for pair in arguments if pair[0].name == "self"]
     out = [pair for pair in arguments if pair[0].is_kwarg_only and pair[0].type.is_write]
     for arg, parameter in [*own, *out, *arguments]:
@@ -214,10 +218,12 @@ def _check_namespace(namespace: str, operators: list[Operator], errors: Errors) 
         own = operator.func.name.namespace
         if own and own != namespace:
             message = f"operator of namespace '{own}' in a library for namespace '{namespace}'"
-            errors.add(operator.location, message)
+            with errors.about(str(operator.name)):
+                errors.add(operator.location, message)
         if operator.func.name.base in ("native",) and not operator.origin:
             message = f"an operator cannot be called '{operator.func.name.base}'"
-            errors.add(operator.location, message, "the kernels' C++ namespace has this name")
+            with errors.about(str(operator.name)):
+                errors.add(operator.location, message, "the kernels' C++ namespace has this name")
 
 
 def _check_handles(plans: list[OperatorPlan], errors: Errors) -> None:
@@ -230,7 +236,8 @@ def _check_handles(plans: list[OperatorPlan], errors: Errors) -> None:
             hint = (
                 f"both are '{plan.handle}'; that one stands on line {first.operator.location.line}"
             )
-            errors.add(plan.operator.location, message, hint)
+            with errors.about(str(plan.operator.name)):
+                errors.add(plan.operator.location, message, hint)
 
 
 def _with_casts(plans: list[OperatorPlan]) -> list[OperatorPlan]:
@@ -264,10 +271,10 @@ def _with_api(plans: list[OperatorPlan]) -> list[OperatorPlan]:
             found.append(plan)
             continue
         schema = operator.func
-        outs = {type_table.identifier(a.name) for a in schema.mutated if a.is_kwarg_only}
+        outs = {type_table.parameter_name(a.name) for a in schema.mutated if a.is_kwarg_only}
         first = [p for p in signature.parameters if p.name in outs]
         rest = [p for p in signature.parameters if p.name not in outs]
-        no_default = {type_table.identifier(name) for name in operator.cpp_no_default_args}
+        no_default = {type_table.parameter_name(name) for name in operator.cpp_no_default_args}
         parameters = _with_defaults([*first, *rest], no_default)
         name = schema.name.base + ("_out" if schema.is_out else "")
         types = tuple(p.type.replace("const ", "") for p in parameters)

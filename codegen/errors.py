@@ -38,6 +38,11 @@ class Location:
         return f"{self.source.name}:{self.line}:{self.column}"
 
     @property
+    def order(self) -> tuple[str, int, int]:
+        """What places are sorted by."""
+        return self.source.name, self.line, self.column
+
+    @property
     def file_line(self) -> str:
         """FILE:LINE, as comments of generated code name it."""
         return f"{self.source.name}:{self.line}"
@@ -68,9 +73,7 @@ class SpecError(Exception):
     """All mistakes found in the specs of one run, in file order."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
-        self.diagnostics = tuple(
-            sorted(diagnostics, key=lambda d: (d.location.source.name, d.location.line))
-        )
+        self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.location.order))
         super().__init__("\n".join(map(str, self.diagnostics)))
 
 
@@ -82,7 +85,7 @@ class Errors:
         self._operator: str | None = None
 
     @contextlib.contextmanager
-    def about(self, operator: str) -> Iterator[None]:
+    def about(self, operator: str | None) -> Iterator[None]:
         """What is noted inside concerns this operator's entry."""
         before, self._operator = self._operator, operator
         try:
@@ -95,6 +98,10 @@ class Errors:
         diagnostic = Diagnostic(location, message, hint, self._operator)
         if diagnostic not in self.diagnostics:
             self.diagnostics.append(diagnostic)
+
+    def concern(self, operator: str) -> bool:
+        """Whether a mistake of this operator's entry was noted."""
+        return any(d.operator == operator for d in self.diagnostics)
 
     def raise_if_any(self) -> None:
         """Raise SpecError with everything noted so far, if anything was."""

@@ -40,10 +40,11 @@ class Attribute:
     value: str  # its value when the node is made; {} stands for the tensor's name
 
 
+_SYM_INTS = "::std::vector<c10::SymInt>"
 ATTRIBUTES = (
-    Attribute(r"{}\.sym_sizes\(\)", "_sym_sizes", "::std::vector<c10::SymInt>", "{}.sym_sizes().vec()"),
+    Attribute(r"{}\.sym_sizes\(\)", "_sym_sizes", _SYM_INTS, "{}.sym_sizes().vec()"),
     Attribute(r"{}\.sizes\(\)", "_sizes", "::std::vector<int64_t>", "{}.sizes().vec()"),
-    Attribute(r"{}\.sym_strides\(\)", "_sym_strides", "::std::vector<c10::SymInt>", "{}.sym_strides().vec()"),
+    Attribute(r"{}\.sym_strides\(\)", "_sym_strides", _SYM_INTS, "{}.sym_strides().vec()"),
     Attribute(r"{}\.options\(\)", "_options", "at::TensorOptions", "{}.options()"),
     Attribute(r"{}\.sym_size\((-?\w+)\)", r"_sym_size_\1", "c10::SymInt", r"{}.sym_size(\1)"),
     Attribute(r"{}\.numel\(\)", "_numel", "int64_t", "{}.numel()"),
@@ -100,8 +101,11 @@ def root_namespace(text: str, namespace: str) -> str:
     return re.sub(rf"(?<![\w:]){re.escape(namespace)}::", f"::{namespace}::", text)
 
 
-def take_attributes(text: str, tensor: str) -> tuple[str, list[SavedAttribute]]:
-    """The formula with a tensor's attributes replaced by members, and those members."""
+def take_attributes(text: str, tensor: str, parameter: str) -> tuple[str, list[SavedAttribute]]:
+    """The formula with a tensor's attributes replaced by members, and those members.
+
+    parameter is what the tensor is called where the members get their values.
+    """
     found: list[SavedAttribute] = []
     for attribute in ATTRIBUTES:
         pattern = rf"(?<![\w.>:]){attribute.pattern.format(re.escape(tensor))}"
@@ -109,7 +113,7 @@ def take_attributes(text: str, tensor: str) -> tuple[str, list[SavedAttribute]]:
         def replace(match: re.Match[str], attribute: Attribute = attribute) -> str:
             group = match.group(1) if match.groups() else ""
             suffix = attribute.suffix.replace(r"\1", group.replace("-", "minus_"))
-            value = attribute.value.format(tensor).replace(r"\1", group)
+            value = attribute.value.format(parameter).replace(r"\1", group)
             saved = SavedAttribute(tensor + suffix, attribute.type, value)
             if saved not in found:
                 found.append(saved)

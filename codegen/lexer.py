@@ -17,6 +17,12 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
+# Words that the dispatcher's lexer takes for itself; `None` is a type, the others name nothing.
+_RESERVED = frozenset(
+    "False None True and as assert break class continue def del elif else for global if import in "
+    "is not or pass raise return while with".split()
+)
+
 
 class SchemaError(Exception):
     """A schema that cannot be read: what is wrong, and the offset of the first wrong character."""
@@ -81,7 +87,8 @@ class TokenReader:
         return "the end" if self.token.kind == "end" else f"'{self.token.text}'"
 
     def ident(self, what: str) -> str:
-        if self.token.kind != "ident":
+        is_reserved = self.token.text in _RESERVED and what != "a type"
+        if self.token.kind != "ident" or is_reserved:
             raise self.fail(f"expected {what} in schema, got {self.describe()}")
         return self.next().text
 

@@ -16,7 +16,7 @@ from .dispatch_keys import DISPATCH_KEYS
 from .errors import Errors, Location, did_you_mean
 from .model import Derivative, DispatchEntry, Formula, Operator, spec_keys
 from .schema import OperatorName, Schema, SchemaError
-from .yaml_reader import Node, YamlReader
+from .yaml_reader import Node, YamlReader, kind
 
 # Tags of torch 2.11 to 2.14.
 TAGS = (
@@ -25,6 +25,8 @@ TAGS = (
     "needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant "
     "pointwise pt2_compliant_tag reduction view_copy"
 ).split()
+# What `dispatch:` of a derivatives entry may name.
+_AUTOGRAD_KEYS = ("Default", *sorted(k for k in DISPATCH_KEYS if k.startswith("Autograd")))
 _CHOICES = {
     "device_check": ("ExactSame", "NoCheck"),
     "variants": ("function", "method"),
@@ -37,7 +39,8 @@ def load_operators(path: Path, name: str, errors: Errors) -> list[Operator]:
     reader = YamlReader(path, name, errors)
     found: dict[OperatorName, Operator] = {}
     for node in reader.entries():
-        operator = _OperatorEntry(reader, node).read()
+        with errors.about(_entry_name(node, "func")):
+            operator = _OperatorEntry(reader, node).read()
         if operator is None:
             continue
         first = found.setdefault(operator.name, operator)
@@ -55,7 +58,8 @@ def load_derivatives(path: Path, name: str, errors: Errors) -> list[Derivative]:
     reader = YamlReader(path, name, errors)
     found: dict[OperatorName, Derivative] = {}
     for node in reader.entries():
-        derivative = _derivative(reader, node)
+        with errors.about(_entry_name(node, "name")):
+            derivative = _derivative(reader, node)
         if derivative is None:
             continue
         first = found.setdefault(derivative.name.name, derivative)
@@ -66,6 +70,15 @@ def load_derivatives(path: Path, name: str, errors: Errors) -> list[Derivative]:
                 f"first on line {first.location.line}",
             )
     return list(found.values())
+
+
+def _entry_name(node: Node, key: str) -> str | None:
+    """Whose entry it is, as far as that can be told before anything is checked."""
+    pairs = node.value if kind(node) == "a map" else []
+    texts = [value.value for name, value in pairs if name.value == key]
+    if not texts or not isinstance(texts[0], str):
+        return None
+    return texts[0].partition("(")[0].strip().rpartition("::")[2]
 
 
 def _schema(reader: YamlReader, node: Node) -> Schema | None:
@@ -199,7 +212,7 @@ def _derivative(reader: YamlReader, node: Node) -> Derivative | None:
     dispatch = nodes.pop("dispatch", None)
     per_key: dict[str, tuple[Formula, ...]] = {}
     if dispatch is not None:
-        for key, block in reader.mapping(dispatch[1], None, "'dispatch'").items():
+        for key, block in reader.mapping(dispatch[1], _AUTOGRAD_KEYS, "'dispatch'").items():
             lines = reader.located_mapping(block, None, f"the formulas for '{key}'")
             per_key[key] = _formulas(reader, lines)
     if nodes or not per_key:
@@ -219,13 +232,14 @@ def _formulas(reader: YamlReader, nodes: dict[str, tuple[Node, Node]]) -> tuple[
         if not text.strip():
             reader.errors.add(reader.location(key_node), f"the formula for '{names}' is empty")
             continue
+        lead = len(text) - len(text.lstrip())
         found.append(
             Formula(
                 names=tuple(name for name, _ in parts),
                 text=text.strip(),
                 location=reader.location(value),
                 name_locations=tuple(place for _, place in parts),
-                column_of=lambda offset, value=value: reader.location(value, offset),
+                column_of=lambda at, value=value, lead=lead: reader.location(value, lead + at),
             )
         )
     return tuple(found)

@@ -63,7 +63,7 @@ _STRUCTURED = (
 
 @dataclass(frozen=True)
 class Operator:
-    """One entry of native_functions.yaml, or one name that an `autogen:` of such an entry declares."""
+    """One entry of native_functions.yaml, or one name that its `autogen:` declares."""
 
     location: Location
     func: Schema = key(
@@ -100,7 +100,8 @@ class Operator:
     )
     differentiable: bool = key(
         "False: results never require grad and backward does not refuse them; for operators such "
-        "as comparisons, which upstream lists in its generator.",
+        "as comparisons, which upstream lists in its generator. What such an operator writes to "
+        "must not require grad.",
         "flag",
         True,
         is_extension=True,
@@ -130,9 +131,11 @@ class Operator:
         "Arguments whose default is left out of the C++ API.", "list", ()
     )
     structured: bool = key(
-        "True: one meta function and one kernel per device.", "flag", False,
-        without_effect=_STRUCTURED,
-    )  # fmt: skip
+        "True: one meta function and one kernel per device. Its CPU, CUDA, MPS, XPU and MTIA "
+        "kernels come with the generated variants and are left out.",
+        "flag",
+        False,
+    )
     structured_delegate: str | None = key(
         "The out= form whose structured kernel this operator runs. It has no kernel of its own.",
         "text",

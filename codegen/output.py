@@ -55,7 +55,8 @@ class FileSet:
         changed = [path for path, file in self.files.items() if _write(folder / path, file.text)]
         _write(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
         for path in stale:
-            (folder / path).unlink(missing_ok=True)
+            if (folder / path).is_file():
+                (folder / path).unlink()
         return sorted(changed)
 
 
@@ -66,7 +67,8 @@ def _listed(manifest: Path) -> set[str]:
         listed = [path for role in ("sources", "headers", "python") for path in data[role]]
     except (OSError, ValueError, KeyError, TypeError):
         return set()
-    return {p for p in listed if isinstance(p, str) and not p.startswith(("/", ".."))}
+    paths = [Path(p) for p in listed if isinstance(p, str)]
+    return {p.as_posix() for p in paths if not p.is_absolute() and ".." not in p.parts}
 
 
 def _write(path: Path, text: str) -> bool:

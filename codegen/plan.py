@@ -23,6 +23,14 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class Tensors:
+    """One argument that holds tensors."""
+
+    name: str  # in the schema and in messages
+    parameter: str  # in C++
+
+
+@dataclass(frozen=True)
 class Signature:
     """A C++ function type with parameter names."""
 
@@ -55,7 +63,7 @@ class KernelPlan:
     key: str
     function: str  # qualified C++ name; empty for cpu_fallback
     signature: Signature | None  # None: a boxed kernel
-    device_checks: tuple[str, ...] = ()  # tensors that must be on one device
+    device_checks: tuple[Tensors, ...] = ()  # those that must be on one device
     device_guard: str | None = None  # the expression whose device the guard selects
     needs_cuda: bool = False  # compiled only where CUDA is
     is_overloaded: bool = False  # other kernels of this name take other arguments
@@ -90,6 +98,7 @@ class EdgePlan:
     """One argument that gradients flow to."""
 
     argument: str
+    parameter: str  # of the kernel
     is_list: bool
     is_optional: bool
 
@@ -119,7 +128,8 @@ class NodePlan:
 class ResultPlan:
     """One result of an operator in its autograd kernel."""
 
-    name: str
+    name: str  # in formulas
+    local: str  # in the kernel
     type: str
     is_differentiable: bool
     condition: str | None = None  # C++ condition of output_differentiability
@@ -131,9 +141,10 @@ class AutogradPlan:
 
     node: NodePlan | None = None  # the generated kernel records this node
     is_not_implemented: bool = False  # the kernel that names the operator on backward
+    is_ignored: bool = False  # the kernel that runs the operator without recording anything
     tracks_aliases: bool = False  # version counters and views, on ADInplaceOrView
-    differentiable: tuple[str, ...] = ()  # tensor arguments that can carry gradients
-    without_formula: tuple[str, ...] = ()  # those of them that must not require grad
+    differentiable: tuple[Tensors, ...] = ()  # arguments that can carry gradients
+    without_formula: tuple[Tensors, ...] = ()  # those of them that must not require grad
     results: tuple[ResultPlan, ...] = ()
 
 

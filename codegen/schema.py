@@ -194,7 +194,7 @@ class _Parser(TokenReader):
 
     @staticmethod
     def lacks_default(arg: Argument, before: Iterable[Argument]) -> bool:
-        """Whether it must have a default because one before it has; the dispatcher exempts lists."""
+        """Whether it must have a default as one before it has; the dispatcher exempts lists."""
         if arg.default is not None or arg.is_kwarg_only or arg.type.name == "List":
             return False
         return any(a.default is not None and not a.is_kwarg_only for a in before)
@@ -216,6 +216,8 @@ class _Parser(TokenReader):
 
         def one() -> Return | None:
             nonlocal is_varret
+            if is_varret:
+                raise self.fail("'...' must be the last result")
             if self.accept("..."):
                 is_varret = True
                 return None
@@ -225,7 +227,7 @@ class _Parser(TokenReader):
         return found, is_varret, len(found) == 1
 
     def optional_name(self) -> str | None:
-        return self.next().text if self.token.kind == "ident" else None
+        return self.ident("a name") if self.token.kind == "ident" else None
 
     def type(self, allow_size: bool = False) -> Type:
         type_ = self.base_type()
@@ -257,13 +259,14 @@ class _Parser(TokenReader):
         if name in CONSTRUCTORS:
             self.expect("(")
             args = tuple(self.items(")", self.type))
-            if len(args) != (CONSTRUCTORS[name] or max(len(args), 1)):
+            if len(args) != (CONSTRUCTORS[name] or max(len(args), 2)):
                 raise self.fail(
-                    f"{name} takes {CONSTRUCTORS[name] or 'one or more'} types", token=token
+                    f"{name} takes {CONSTRUCTORS[name] or 'two or more'} types", token=token
                 )
             return Type(name, args, alias=self.alias())
         if name == "__torch__":
-            while self.accept("."):
+            while self.token.text == "." or name == "__torch__":
+                self.expect(".")
                 name += "." + self.ident("a class name")
             return Type(name, alias=self.alias())
         if name not in BASE_TYPES and not re.fullmatch(r"[a-z]\w?", name):

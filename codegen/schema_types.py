@@ -11,9 +11,9 @@ from dataclasses import dataclass
 BASE_TYPES = (
     "Any AnyClassType AnyEnumType Capsule ConstQuantizerPtr Device DeviceIndex Dimname Generator "
     "Layout MemoryFormat None NoneType QScheme Quantizer Scalar ScalarType Storage Stream SymBool "
-    "SymInt Tensor bool complex float int number str".split()
+    "SymInt Tensor bool complex float int str".split()
 )
-# Types that take other types, and how many (None: one or more).
+# Types that take other types, and how many (None: two or more).
 CONSTRUCTORS = {"Dict": 2, "Future": 1, "Await": 1, "RRef": 1, "Union": None}
 
 
@@ -35,7 +35,7 @@ class Alias:
 
 @dataclass(frozen=True)
 class Type:
-    """A schema type. `name` is a base type, a custom class, or one of List, Optional, Tuple, Dict, ..."""
+    """A schema type: `name` is a base type, a class, or one of List, Optional, Tuple, Dict, ..."""
 
     name: str
     args: tuple[Type, ...] = ()
@@ -93,7 +93,7 @@ def why_not_default(type_: Type, value: str | list[str]) -> str | None:
     refused here.
     """
     if type_.name == "Optional":
-        return None if value == "None" else why_not_default(type_.args[0], value)
+        return None if value == "None" else _why_not_below_optional(type_, value)
     if type_.name == "List":
         element = type_.args[0]
         if element.name not in ("int", "SymInt", "float", "complex", "bool", "ScalarType"):
@@ -104,26 +104,41 @@ def why_not_default(type_: Type, value: str | list[str]) -> str | None:
             return why_not_default(element, value)
         return next((m for v in value if (m := why_not_default(element, v))), None)
     pattern = _DEFAULTS.get(type_.name)
-    if isinstance(value, list) or (pattern and not re.fullmatch(pattern, value)):
+    if pattern is None:
+        return f"an argument of type '{type_.bare()}' cannot have a default"
+    if isinstance(value, list) or not re.fullmatch(pattern, value):
         value = value if isinstance(value, str) else f"[{', '.join(value)}]"
         return f"'{value}' is not a value of type '{type_.bare()}'"
     return None
 
 
-_INTEGER = r"-?\d+"
+def _why_not_below_optional(type_: Type, value: str | list[str]) -> str | None:
+    """The dispatcher keeps what is spelled there: `1` is no float, 'cpu' no device, `1` no list."""
+    inner = type_.args[0]
+    is_kept = inner.name not in ("List", "Device")
+    if inner.name == "float" and isinstance(value, str) and value.lstrip("-").isdigit():
+        return f"the default of '{type_.bare()}' needs a decimal point, got '{value}'"
+    if is_kept or why_not_default(inner, value):
+        return why_not_default(inner, value)
+    return f"the default of '{type_.bare()}' can only be None"
+
+
+_INTEGER = r"-?\d{1,19}"
 _NUMBER = r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _STRING = r"'.*'|\".*\""
 _DTYPE = (
     "float|double|half|int|long|short|bool|float16|float32|float64|bfloat16|int8|int16|int32|int64"
     "|uint8|complex32|complex64|complex128|complex|cfloat|cdouble"
 )
-# What the dispatcher reads as a default of each type; a type that is not here takes anything.
+# What the dispatcher reads as a default of each type; a type that is not here takes none.
 _DEFAULTS = {
     "Tensor": "None",
-    "int": rf"{_INTEGER}|Mean|contiguous_format|strided|{_DTYPE}",
+    "Generator": "None",
+    "DeviceIndex": _INTEGER,
+    "int": rf"{_INTEGER}|Mean|contiguous_format|strided|float|long|complex",
     "SymInt": _INTEGER,
     "float": _NUMBER,
-    "complex": rf"{_NUMBER}j?",
+    "complex": rf"{_NUMBER}j",  # it takes the last character off, whichever it is
     "bool": "True|False",
     "Scalar": rf"{_NUMBER}j?|True|False",
     "str": _STRING,

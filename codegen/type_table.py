@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .schema import Argument, Return, Type
+from .schema import Argument, Return, Schema, Type
 
 _OPTIONAL = "::std::optional<{}>"
 _VECTOR = "::std::vector<{}>"
@@ -63,7 +63,6 @@ _ROWS = {
         f"const {_OPTIONAL_TENSOR_LIST}&", _OPTIONAL_TENSOR_LIST, _SAVED_VARIABLES
     ),
     "Scalar": Row("const at::Scalar&", "at::Scalar", "at::Scalar"),
-    "number": Row("const at::Scalar&", "at::Scalar", "at::Scalar"),
     "Scalar?": Row(
         "const ::std::optional<at::Scalar>&", _OPTIONAL.format("at::Scalar"),
         _OPTIONAL.format("at::Scalar"),
@@ -98,7 +97,7 @@ _ROWS = {
 
 
 def _derived_row(type_: Type) -> Row | None:
-    """The row of a type that is made of others: an optional, a list, a dictionary, a fixed array."""
+    """The row of a type that is made of others: optional, list, dictionary, fixed array."""
     if type_.name in _VALUES:
         value = _VALUES[type_.name]
         return Row(value, value, value)
@@ -146,8 +145,15 @@ def without_symint(type_: Type) -> Type:
     return Type(name, tuple(map(without_symint, type_.args)), type_.size, type_.alias)
 
 
-def argument_type(arg: Argument, *, symint: bool = True, const_ref: bool = False) -> str | None:
-    """The C++ type of a parameter; None where there is none. const_ref: mutated tensors are const."""
+def argument_type(
+    arg: Argument, *, symint: bool = True, const_ref: bool = False, list_ref: bool = False
+) -> str | None:
+    """The C++ type of a parameter; None where there is none.
+
+    const_ref: mutated tensors are const. list_ref: tensor lists are those of structured operators.
+    """
+    if list_ref and arg.type.bare().plain == "Tensor[]":
+        return "const at::ITensorListRef&"
     if arg.type.is_write and arg.type.name == "Tensor":
         return "const at::Tensor&" if const_ref else "at::Tensor&"
     row = _row(arg.type if symint else without_symint(arg.type))
@@ -168,6 +174,12 @@ def return_type(returns: Iterable[Return], *, const_ref: bool = False) -> str | 
     if len(types) < 2:
         return types[0] if types else "void"
     return f"::std::tuple<{', '.join(types)}>"
+
+
+def has_signature(func: Schema) -> bool:
+    """Whether the operator has a C++ function type; one without has boxed kernels only."""
+    types = [argument_type(a) for a in func.arguments] + [return_type(func.returns)]
+    return None not in types and not (func.is_vararg or func.is_varret)
 
 
 def saved_type(type_: Type) -> str | None:
@@ -245,8 +257,19 @@ _KEYWORDS = frozenset(
     "thread_local throw true try typedef typeid typename union unsigned using virtual void "
     "volatile wchar_t while xor xor_eq".split()
 )
+# What the generated functions around a call use themselves; an argument must not hide it.
+_USED = frozenset(
+    "any_requires_grad check_no_requires_grad check_no_tangent collect_edges device_of guard "
+    "handle keys make_node node operators same_device save save_value schema "
+    "set_result_history".split()
+)
 
 
 def identifier(name: str) -> str:
     """The name as a C++ identifier: keywords get an underscore."""
     return f"{name}_" if name in _KEYWORDS else name
+
+
+def parameter_name(name: str) -> str:
+    """The identifier of an argument or result, which must hide nothing that generated code uses."""
+    return f"{name}_" if name in _USED else identifier(name)

@@ -72,8 +72,10 @@ class YamlReader:
             place = Location(self.source, mark.line + 1, mark.column + 1) if mark else start
             self.errors.add(place, f"not YAML: {error.problem or error.context}")
             return None
-        except yaml.YAMLError as error:
-            self.errors.add(start, f"not YAML: {str(error).splitlines()[0]}")
+        except yaml.YAMLError as error:  # of its reader: a character that YAML forbids
+            before = text[: getattr(error, "position", 0)]
+            place = Location(self.source, before.count("\n") + 1, len(before) - before.rfind("\n"))
+            self.errors.add(place, f"not YAML: {str(error).splitlines()[0]}")
             return None
         except RecursionError:
             self.errors.add(start, "not a spec: lists and maps are nested too deeply")

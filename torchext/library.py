@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import importlib.metadata
 import importlib.util
 import json
@@ -38,6 +39,7 @@ def load_library(name_or_path: str | os.PathLike):
             f"installed. {_build_it(path)}"
         )
     _open(path, built_for.namespace)
+    _tag_compile_cache(path, built_for.namespace)
     import torch
 
     return getattr(torch.ops, built_for.namespace)
@@ -98,6 +100,20 @@ def _open(path: str, namespace: str) -> None:
     error = error_of()
     if error is not None:
         raise ImportError(error.decode())
+
+
+def _tag_compile_cache(path: str, namespace: str) -> None:
+    """Make what torch.compile caches on disk belong to this build of the library.
+
+    Its key knows the names of operators, not the code behind them: after a formula was edited and
+    the library rebuilt, a compiled function would go on with the old gradient.
+    """
+    import torch.compiler.config as config
+
+    digest = hashlib.blake2b(Path(path).read_bytes(), digest_size=8).hexdigest()
+    tags = set(config.cache_key_tag.split())
+    tags = {tag for tag in tags if not tag.startswith(f"{namespace}@")} | {f"{namespace}@{digest}"}
+    config.cache_key_tag = " ".join(sorted(tags))
 
 
 def _build_it(path: str) -> str:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One module per generated artefact: `emit(plan)` yields its files. Spells the Plan, no decisions."""
+"""One module per generated artefact: `emit(plan)` yields its files and decides nothing."""

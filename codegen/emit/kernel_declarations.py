@@ -37,13 +37,17 @@ class OperatorHandle;
 $declarations
 """
 
-_DECLARATION = """
+_NAMESPACE = """
 namespace $namespace {
 
-$comments
-$prototype;
+$prototypes
 
 } // namespace $namespace
+"""
+
+_DECLARATION = """
+$comments
+$prototype;
 """
 
 _BOXED = "void $name(const c10::OperatorHandle& op, torch::jit::Stack* stack)"
@@ -72,18 +76,20 @@ def emit(plan: Plan) -> Iterator[File]:
 
 
 def _declarations(operators: list[OperatorPlan]) -> Iterator[str]:
-    """Each kernel once, with every operator and key that it serves above it."""
-    found: dict[str, list[str]] = {}
+    """Each kernel once in its namespace, with every operator and key that it serves above it."""
+    found: dict[str, dict[str, list[str]]] = {}
     for op in operators:
         for kernel in op.kernels:
             if kernel.is_fallback:
                 continue
             space, _, name = kernel.function.rpartition("::")
             signature = kernel.signature
-            boxed = _BOXED.replace("$name", name)
-            prototype = signature.prototype(name) if signature else boxed
+            prototype = signature.prototype(name) if signature else _BOXED.replace("$name", name)
             comment = f"// {op.spec_line}: {kernel.key}: {op.schema}"
-            found.setdefault(f"{space}\n{prototype}", []).append(comment)
-    for key, comments in found.items():
-        space, prototype = key.split("\n")
-        yield fill(_DECLARATION, namespace=space, comments=comments, prototype=prototype)
+            found.setdefault(space, {}).setdefault(prototype, []).append(comment)
+    for space, prototypes in found.items():
+        blocks = [
+            fill(_DECLARATION, comments=comments, prototype=prototype)
+            for prototype, comments in prototypes.items()
+        ]
+        yield fill(_NAMESPACE, namespace=space, prototypes="\n".join(blocks).rstrip())

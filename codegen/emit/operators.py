@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ops/<group>.h, ops.h and ops_<shard>.cpp: the C++ API of the operators, through the dispatcher."""
+"""ops/<group>.h, ops.h and ops_<shard>.cpp: the C++ API, through the dispatcher."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..output import File, banner
-from ..plan import AutogradPlan, NodePlan, OperatorPlan, Plan, SavedPlan, Signature
+from ..plan import AutogradPlan, NodePlan, OperatorPlan, Plan, SavedPlan, Signature, Tensors
 from ..template import fill
 
 _SOURCE = """
@@ -96,7 +96,12 @@ def emit(plan: Plan) -> Iterator[File]:
 
 
 def _has_autograd(autograd: AutogradPlan) -> bool:
-    return bool(autograd.node or autograd.is_not_implemented or autograd.tracks_aliases)
+    return bool(
+        autograd.node
+        or autograd.is_not_implemented
+        or autograd.is_ignored
+        or autograd.tracks_aliases
+    )
 
 
 def _boxed(op: OperatorPlan, function: str) -> str:
@@ -108,6 +113,8 @@ def _boxed(op: OperatorPlan, function: str) -> str:
 def _impl(op: OperatorPlan) -> str | None:
     if op.autograd.node:
         return f'  m.impl("{op.operator.name}", TORCH_FN(autograd_{op.handle}));'
+    if op.autograd.is_ignored:
+        return _boxed(op, "autograd_ignored")
     return _boxed(op, "autograd_not_implemented") if op.autograd.is_not_implemented else None
 
 
@@ -127,7 +134,7 @@ def _kernel(namespace: str, op: OperatorPlan) -> str:
     autograd, node, signature = op.autograd, op.autograd.node, op.signature
     assert node is not None and signature is not None  # analysis refuses formulas otherwise
     name = f"{namespace}::{op.operator.name}"
-    results = [r.name for r in autograd.results]
+    results = [r.local for r in autograd.results]
     inputs = [s for s in node.saved if not s.is_output]
     outputs = [s for s in node.saved if s.is_output]
     return fill(
@@ -135,13 +142,11 @@ def _kernel(namespace: str, op: OperatorPlan) -> str:
         location=node.spec_line,
         schema=op.schema,
         prototype=_prototype(signature, op.handle),
-        tangents=[f'  check_no_tangent("{name}", "{a}", {a});' for a in autograd.differentiable],
-        refusals=[
-            f'  check_no_requires_grad("{name}", "{a}", {a});' for a in autograd.without_formula
-        ],
+        tangents=[_check("check_no_tangent", name, a) for a in autograd.differentiable],
+        refusals=[_check("check_no_requires_grad", name, a) for a in autograd.without_formula],
         node=node.name,
-        differentiable=autograd.differentiable,
-        edges=[e.argument for e in node.edges],
+        differentiable=[a.parameter for a in autograd.differentiable],
+        edges=[e.parameter for e in node.edges],
         saved=[*_sizes(node), *map(_save, inputs)],
         results=results[0] if len(results) == 1 else f"[{', '.join(results)}]",
         handle=op.handle,
@@ -150,6 +155,10 @@ def _kernel(namespace: str, op: OperatorPlan) -> str:
         outputs=[_save(item) for item in outputs],
         returned=_returned(signature, results),
     )
+
+
+def _check(function: str, name: str, tensors: Tensors) -> str:
+    return f'  {function}("{name}", "{tensors.name}", {tensors.parameter});'
 
 
 def _prototype(signature: Signature, handle: str) -> str:
@@ -166,7 +175,7 @@ def _returned(signature: Signature, results: list[str]) -> str:
 def _sizes(node: NodePlan) -> Iterator[str]:
     for edge in node.edges:
         if edge.is_list:
-            yield f"    node->{edge.argument}_size = {edge.argument}.size();"
+            yield f"    node->{edge.argument}_size = {edge.parameter}.size();"
 
 
 def _save(item: SavedPlan) -> str:
@@ -179,7 +188,6 @@ def _save(item: SavedPlan) -> str:
 
 def _history(autograd: AutogradPlan) -> Iterator[str]:
     for result in autograd.results:
-        if result.is_differentiable and result.condition:
-            yield f"    if ({result.condition}) {{\n      set_result_history({result.name}, node);\n    }}"
-        elif result.is_differentiable:
-            yield f"    set_result_history({result.name}, node);"
+        if result.is_differentiable:
+            condition = f", {result.condition}" if result.condition else ""
+            yield f"    set_result_history({result.local}, node{condition});"

@@ -111,7 +111,7 @@ def _wrapper_name(op: OperatorPlan, kernel: KernelPlan) -> str:
 
 
 def _wrapper(namespace: str, op: OperatorPlan, kernel: KernelPlan, signature: Signature) -> str:
-    checks = [f'  same_device.check("{name}", {name});' for name in kernel.device_checks]
+    checks = [f'  same_device.check("{t.name}", {t.parameter});' for t in kernel.device_checks]
     if checks:
         checks = [f'  SameDevice same_device("{namespace}::{op.operator.name}");', *checks]
     guard = f"  const c10::OptionalDeviceGuard guard(device_of({kernel.device_guard}));"

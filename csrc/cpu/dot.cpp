@@ -6,11 +6,19 @@
 #include <ATen/OpMathType.h>
 #include <myns/kernels/dot.h>
 
+#include <vector>
+
 namespace {
 
 using myns::native::sum;
 
 constexpr int64_t kBlock = 1 << 14;
+
+template <typename T>
+MYNS_VECTOR_CLONES at::opmath_type<T> dot_block(const T* x, const T* y, int64_t n) {
+  using Acc = at::opmath_type<T>;
+  return sum<Acc>(n, [x, y](int64_t i) { return static_cast<Acc>(x[i]) * static_cast<Acc>(y[i]); });
+}
 
 // The sum of fixed blocks, so that the result does not depend on the number of threads.
 template <typename T>
@@ -21,9 +29,7 @@ T dot_product(const T* x, const T* y, int64_t n) {
   at::parallel_for(0, blocks, 2, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t start = block * kBlock;
-      partials[block] = sum<Acc>(std::min(kBlock, n - start), [=](int64_t i) {
-        return static_cast<Acc>(x[start + i]) * static_cast<Acc>(y[start + i]);
-      });
+      partials[block] = dot_block(x + start, y + start, std::min(kBlock, n - start));
     }
   });
   return static_cast<T>(sum<Acc>(blocks, [&](int64_t i) { return partials[i]; }));
@@ -34,8 +40,8 @@ void fill(const at::Tensor& self, const at::Tensor& tensor, const at::Tensor& ou
   const at::Tensor y = tensor.contiguous();
   AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(
       at::kHalf, at::kBFloat16, self.scalar_type(), "myns::dot", [&] {
-        *out.mutable_data_ptr<scalar_t>() = dot_product(
-            x.const_data_ptr<scalar_t>(), y.const_data_ptr<scalar_t>(), x.numel());
+        *out.mutable_data_ptr<scalar_t>() =
+            dot_product(x.const_data_ptr<scalar_t>(), y.const_data_ptr<scalar_t>(), x.numel());
       });
 }
 

@@ -6,22 +6,31 @@
 #include <myns/kernels/mul.h>
 #include <torchext/elementwise.h>
 
+#include <type_traits>
+
 namespace {
+
+template <typename T>
+T product(T a, T b) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return a && b;
+  } else {
+    return a * b;
+  }
+}
 
 void fill(at::TensorIteratorBase& iter) {
   AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
       at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::mul", [&] {
         using Acc = at::opmath_type<scalar_t>;
-        myns::native::binary_kernel<scalar_t>(
-            iter, [](Acc a, Acc b) { return static_cast<Acc>(a * b); });
+        myns::native::binary_kernel<scalar_t>(iter, [](Acc a, Acc b) { return product(a, b); });
       });
 }
 
 } // namespace
 
 at::Tensor myns::native::mul_cpu(const at::Tensor& self, const at::Tensor& other) {
-  auto iter =
-      torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), self, other);
+  auto iter = torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), self, other);
   fill(iter);
   return iter.output();
 }

@@ -5,6 +5,8 @@
 #include "../meta/muladd.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/mul.h>
 #include <myns/kernels/muladd.h>
 
 namespace {
@@ -21,12 +23,11 @@ void fill(at::TensorIteratorBase& iter, const at::Scalar& c) {
 
 } // namespace
 
-at::Tensor myns::native::muladd_cpu(
-    const at::Tensor& a,
-    const at::Tensor& b,
-    const at::Scalar& c) {
-  const auto [x, y] = muladd_factors(a, b, c);
-  auto iter = torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), x, y);
+at::Tensor myns::native::muladd_cpu(const at::Tensor& a, const at::Tensor& b, const at::Scalar& c) {
+  if (is_promoted_by_addend(a, b, c)) {
+    return at::add(at::mul(a, b), c);
+  }
+  auto iter = torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), a, b);
   fill(iter, c);
   return iter.output();
 }

@@ -14,27 +14,60 @@
 namespace myns::native {
 
 template <typename T>
-inline const T& element(const char* data, int64_t stride, int64_t i) {
+C10_ALWAYS_INLINE const T& element(const char* data, int64_t stride, int64_t i) {
   return *reinterpret_cast<const T*>(data + stride * i);
+}
+
+/// The element of an operand at `i`, by where its elements stand.
+template <typename T>
+struct Contiguous {
+  const char* data;
+  C10_ALWAYS_INLINE at::opmath_type<T> operator()(int64_t i) const {
+    return static_cast<at::opmath_type<T>>(element<T>(data, sizeof(T), i));
+  }
+};
+
+template <typename T>
+struct Strided {
+  const char* data;
+  int64_t stride;
+  C10_ALWAYS_INLINE at::opmath_type<T> operator()(int64_t i) const {
+    return static_cast<at::opmath_type<T>>(element<T>(data, stride, i));
+  }
+};
+
+template <typename T>
+struct Repeated {
+  at::opmath_type<T> value;
+  C10_ALWAYS_INLINE at::opmath_type<T> operator()(int64_t /*i*/) const {
+    return value;
+  }
+};
+
+/// One loop over contiguous output, for `operands` that are callable with an index.
+template <typename T, typename Op, typename... Operands>
+MYNS_VECTOR_CLONES void contiguous_loop(char* out, int64_t n, const Op& op, Operands... operands) {
+  for (int64_t i = 0; i < n; ++i) {
+    reinterpret_cast<T*>(out)[i] = static_cast<T>(op(operands(i)...));
+  }
+}
+
+template <typename T, typename Op, typename... Operands>
+void strided_loop(char* out, int64_t stride, int64_t n, const Op& op, Operands... operands) {
+  for (int64_t i = 0; i < n; ++i) {
+    *reinterpret_cast<T*>(out + stride * i) = static_cast<T>(op(operands(i)...));
+  }
 }
 
 /// out = op(a), with `op` in the arithmetic type of T: float for float16 and bfloat16.
 template <typename T, typename Op>
 void unary_kernel(at::TensorIteratorBase& iter, const Op& op) {
-  using Acc = at::opmath_type<T>;
   constexpr int64_t size = sizeof(T);
   iter.for_each([&op](char** data, const int64_t* strides, int64_t n) {
-    const char* a = data[1];
-    const auto loop = [&](int64_t out_stride, int64_t a_stride) {
-      for (int64_t i = 0; i < n; ++i) {
-        *reinterpret_cast<T*>(data[0] + out_stride * i) =
-            static_cast<T>(op(static_cast<Acc>(element<T>(a, a_stride, i))));
-      }
-    };
     if (strides[0] == size && strides[1] == size) {
-      loop(size, size);
+      contiguous_loop<T>(data[0], n, op, Contiguous<T>{data[1]});
     } else {
-      loop(strides[0], strides[1]);
+      strided_loop<T>(data[0], strides[0], n, op, Strided<T>{data[1], strides[1]});
     }
   });
   iter.cast_outputs();
@@ -43,34 +76,20 @@ void unary_kernel(at::TensorIteratorBase& iter, const Op& op) {
 /// out = op(a, b) where both are tensors of dtype T.
 template <typename T, typename Op>
 void binary_loop(at::TensorIteratorBase& iter, const Op& op) {
-  using Acc = at::opmath_type<T>;
   constexpr int64_t size = sizeof(T);
   iter.for_each([&op](char** data, const int64_t* strides, int64_t n) {
-    char* out = data[0];
-    const char* a = data[1];
-    const char* b = data[2];
-    const auto loop = [&](int64_t out_stride, auto a_at, auto b_at) {
-      for (int64_t i = 0; i < n; ++i) {
-        *reinterpret_cast<T*>(out + out_stride * i) = static_cast<T>(op(a_at(i), b_at(i)));
-      }
-    };
-    const auto vector = [](const char* x) {
-      return [x](int64_t i) { return static_cast<Acc>(element<T>(x, size, i)); };
-    };
-    const auto scalar = [](const char* x) {
-      return [value = static_cast<Acc>(element<T>(x, 0, 0))](int64_t) { return value; };
-    };
-    const auto strided = [](const char* x, int64_t stride) {
-      return [=](int64_t i) { return static_cast<Acc>(element<T>(x, stride, i)); };
-    };
+    const Contiguous<T> a{data[1]};
+    const Contiguous<T> b{data[2]};
     if (strides[0] == size && strides[1] == size && strides[2] == size) {
-      loop(size, vector(a), vector(b));
+      contiguous_loop<T>(data[0], n, op, a, b);
     } else if (strides[0] == size && strides[1] == size && strides[2] == 0) {
-      loop(size, vector(a), scalar(b));
+      contiguous_loop<T>(data[0], n, op, a, Repeated<T>{b(0)});
     } else if (strides[0] == size && strides[1] == 0 && strides[2] == size) {
-      loop(size, scalar(a), vector(b));
+      contiguous_loop<T>(data[0], n, op, Repeated<T>{a(0)}, b);
     } else {
-      loop(strides[0], strided(a, strides[1]), strided(b, strides[2]));
+      const Strided<T> strided_a{data[1], strides[1]};
+      const Strided<T> strided_b{data[2], strides[2]};
+      strided_loop<T>(data[0], strides[0], n, op, strided_a, strided_b);
     }
   });
   iter.cast_outputs();

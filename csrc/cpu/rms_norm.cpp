@@ -14,7 +14,8 @@ using myns::native::for_rows;
 using myns::native::sum;
 
 template <typename T>
-void normalize_row(const T* x, const at::opmath_type<T>* w, T* out, int64_t n, double eps) {
+MYNS_VECTOR_CLONES void normalize_row(
+    const T* x, const at::opmath_type<T>* w, T* out, int64_t n, double eps) {
   using Acc = at::opmath_type<T>;
   const Acc squares = sum<Acc>(n, [x](int64_t i) {
     const Acc value = x[i];
@@ -63,9 +64,7 @@ void fill(
 } // namespace
 
 at::Tensor myns::native::rms_norm_cpu(
-    const at::Tensor& input,
-    const std::optional<at::Tensor>& weight,
-    double eps) {
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, double eps) {
   at::Tensor out = rms_norm_meta(input, weight, eps);
   fill(input, weight, eps, out);
   return out;

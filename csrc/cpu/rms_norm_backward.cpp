@@ -19,14 +19,15 @@ struct Pointers {
   const T* grad;
   const T* x;
   const Acc* weight; // may be null
-  T* grad_input; // may be null
+  T* grad_input;     // may be null
   int64_t columns;
   double eps;
 };
 
 // grad_input = r * (g - x * r^2 * mean(g * x)) with g = grad * weight and r = 1 / rms(x).
 template <typename T>
-void write_grad_input(const Pointers<T>& p, int64_t start, at::opmath_type<T> r) {
+MYNS_VECTOR_CLONES void write_grad_input(
+    const Pointers<T>& p, int64_t start, at::opmath_type<T> r) {
   using Acc = at::opmath_type<T>;
   const T* grad = p.grad + start;
   const T* x = p.x + start;
@@ -45,7 +46,8 @@ void write_grad_input(const Pointers<T>& p, int64_t start, at::opmath_type<T> r)
 // One row: grad_input, and its share of the weight's gradient added to `partial`. Either is left
 // out where its pointer is null.
 template <typename T>
-void backward_row(const Pointers<T>& p, int64_t row, at::opmath_type<T>* partial) {
+MYNS_VECTOR_CLONES void backward_row(
+    const Pointers<T>& p, int64_t row, at::opmath_type<T>* partial) {
   using Acc = at::opmath_type<T>;
   const int64_t start = row * p.columns;
   const T* grad = p.grad + start;

@@ -7,6 +7,7 @@
 #include "vectorize.h" // first
 
 #include <ATen/Parallel.h>
+#include <c10/macros/Macros.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -29,7 +30,7 @@ void for_rows(int64_t rows, int64_t columns, const Row& row) {
 /// Folds `term(i)` for i < n with `combine`. The independent lanes are what lets a compiler
 /// vectorise it: it may not reorder floating point additions by itself.
 template <typename Acc, typename Term, typename Combine>
-inline Acc fold(int64_t n, Acc initial, const Term& term, const Combine& combine) {
+C10_ALWAYS_INLINE Acc fold(int64_t n, Acc initial, const Term& term, const Combine& combine) {
   constexpr int kLanes = 16;
   Acc lanes[kLanes];
   std::fill(lanes, lanes + kLanes, initial);
@@ -51,7 +52,7 @@ inline Acc fold(int64_t n, Acc initial, const Term& term, const Combine& combine
 }
 
 template <typename Acc, typename Term>
-inline Acc sum(int64_t n, const Term& term) {
+C10_ALWAYS_INLINE Acc sum(int64_t n, const Term& term) {
   return fold(n, Acc(0), term, [](Acc a, Acc b) { return a + b; });
 }
 

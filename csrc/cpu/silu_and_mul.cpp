@@ -11,6 +11,16 @@ namespace {
 
 using namespace myns::native;
 
+template <typename T>
+MYNS_VECTOR_CLONES void silu_and_mul_row(const T* gate, T* out, int64_t columns) {
+  using Acc = at::opmath_type<T>;
+  const T* up = gate + columns;
+  for (int64_t i = 0; i < columns; ++i) {
+    const Acc g = gate[i];
+    out[i] = static_cast<T>(g * vec_sigmoid(g) * static_cast<Acc>(up[i]));
+  }
+}
+
 // `out` is contiguous; a row of it has half the columns of a row of `input`.
 void fill(const at::Tensor& input, const at::Tensor& out) {
   if (out.numel() == 0) {
@@ -20,17 +30,10 @@ void fill(const at::Tensor& input, const at::Tensor& out) {
   const at::Tensor x = input.contiguous();
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, input.scalar_type(), "myns::silu_and_mul", [&] {
-        using Acc = at::opmath_type<scalar_t>;
         const scalar_t* x_data = x.const_data_ptr<scalar_t>();
         scalar_t* out_data = out.mutable_data_ptr<scalar_t>();
         for_rows(out.numel() / columns, 4 * columns, [&](int64_t row) {
-          const scalar_t* gate = x_data + row * 2 * columns;
-          const scalar_t* up = gate + columns;
-          scalar_t* result = out_data + row * columns;
-          for (int64_t i = 0; i < columns; ++i) {
-            const Acc g = gate[i];
-            result[i] = static_cast<scalar_t>(g * vec_sigmoid(g) * static_cast<Acc>(up[i]));
-          }
+          silu_and_mul_row(x_data + row * 2 * columns, out_data + row * columns, columns);
         });
       });
 }

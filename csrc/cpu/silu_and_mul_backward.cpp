@@ -12,7 +12,7 @@ namespace {
 using namespace myns::native;
 
 template <typename T>
-void backward_row(const T* grad, const T* gate, T* grad_gate, int64_t columns) {
+MYNS_VECTOR_CLONES void backward_row(const T* grad, const T* gate, T* grad_gate, int64_t columns) {
   using Acc = at::opmath_type<T>;
   const T* up = gate + columns;
   T* grad_up = grad_gate + columns;
@@ -48,8 +48,7 @@ void fill(const at::Tensor& grad_output, const at::Tensor& input, const at::Tens
 } // namespace
 
 at::Tensor myns::native::silu_and_mul_backward_cpu(
-    const at::Tensor& grad_output,
-    const at::Tensor& input) {
+    const at::Tensor& grad_output, const at::Tensor& input) {
   at::Tensor grad_input = silu_and_mul_backward_meta(grad_output, input);
   fill(grad_output, input, grad_input);
   return grad_input;

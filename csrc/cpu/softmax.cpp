@@ -22,7 +22,7 @@ Acc larger(Acc a, Acc b) {
 }
 
 template <typename T, typename Acc>
-void softmax_row(const T* x, T* out, int64_t n, Acc* scratch) {
+MYNS_VECTOR_CLONES void softmax_row(const T* x, T* out, int64_t n, Acc* scratch) {
   const Acc max = fold(
       n,
       -std::numeric_limits<Acc>::infinity(),
@@ -41,7 +41,8 @@ constexpr int64_t kColumns = 16; // columns that one step of a strided softmax t
 
 // Softmax down `width` <= kColumns adjacent columns, whose rows are `stride` apart.
 template <typename T, typename Acc>
-void softmax_columns(const T* x, T* out, int64_t n, int64_t stride, int64_t width, Acc* scratch) {
+MYNS_VECTOR_CLONES void softmax_columns(
+    const T* x, T* out, int64_t n, int64_t stride, int64_t width, Acc* scratch) {
   Acc max[kColumns], total[kColumns];
   std::fill(max, max + kColumns, -std::numeric_limits<Acc>::infinity());
   std::fill(total, total + kColumns, Acc(0));
@@ -100,8 +101,7 @@ void fill(const at::Tensor& self, int64_t dim, const at::Tensor& out) {
   dim = c10::maybe_wrap_dim(dim, self.dim());
   const at::Tensor x = self.contiguous();
   const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
-  const int64_t inner =
-      self.dim() == 0 ? 1 : c10::multiply_integers(self.sizes().slice(dim + 1));
+  const int64_t inner = self.dim() == 0 ? 1 : c10::multiply_integers(self.sizes().slice(dim + 1));
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, self.scalar_type(), "myns::softmax", [&] {
         const scalar_t* x_data = x.const_data_ptr<scalar_t>();

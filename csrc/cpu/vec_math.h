@@ -4,6 +4,7 @@
 // instruction set they build for. Accurate to about one unit in the last place.
 #pragma once
 
+#include <c10/macros/Macros.h>
 #include <c10/util/bit_cast.h>
 
 #include <cstdint>
@@ -33,7 +34,7 @@ struct ExpConstants<double> {
 
 /// 2^n for an integral `n` within the exponents of normal numbers.
 template <typename T>
-inline T pow2(T n) {
+C10_ALWAYS_INLINE T pow2(T n) {
   using C = ExpConstants<T>;
   // The sum has n + bias in its lowest bits, which the shift makes the exponent.
   const auto bits = c10::bit_cast<typename C::Bits>(n + (C::kRound + C::kBias));
@@ -41,7 +42,7 @@ inline T pow2(T n) {
 }
 
 template <typename T>
-inline T vec_exp(T x) {
+C10_ALWAYS_INLINE T vec_exp(T x) {
   using C = ExpConstants<T>;
   constexpr T kLog2E = static_cast<T>(1.44269504088896340736);
   x = x < C::kLow ? C::kLow : x; // NaN passes both
@@ -58,7 +59,7 @@ inline T vec_exp(T x) {
 }
 
 template <typename T>
-inline T vec_sigmoid(T x) {
+C10_ALWAYS_INLINE T vec_sigmoid(T x) {
   return T(1) / (T(1) + vec_exp(-x));
 }
 

@@ -9,3 +9,11 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-trapping-math")
 #endif
+
+// Before a function: compile it for several instruction sets, and let the loader choose. It holds
+// a whole loop, and what it calls must be inlined.
+#if defined(__linux__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define MYNS_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define MYNS_VECTOR_CLONES
+#endif

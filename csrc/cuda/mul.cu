@@ -25,8 +25,7 @@ void fill(at::TensorIteratorBase& iter) {
 } // namespace
 
 at::Tensor myns::native::mul_cuda(const at::Tensor& self, const at::Tensor& other) {
-  auto iter =
-      torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), self, other);
+  auto iter = torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), self, other);
   fill(iter);
   return iter.output();
 }

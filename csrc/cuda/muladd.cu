@@ -4,6 +4,8 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/native/cuda/Loops.cuh>
+#include <ATen/ops/add.h>
+#include <ATen/ops/mul.h>
 #include <myns/kernels/muladd.h>
 
 namespace {
@@ -29,12 +31,11 @@ void fill(at::TensorIteratorBase& iter, const at::Scalar& c) {
 } // namespace
 
 at::Tensor myns::native::muladd_cuda(
-    const at::Tensor& a,
-    const at::Tensor& b,
-    const at::Scalar& c) {
-  const auto factors = muladd_factors(a, b, c);
-  auto iter = torchext::pointwise_iterator(
-      torchext::Promote::kCommon, at::Tensor(), factors.first, factors.second);
+    const at::Tensor& a, const at::Tensor& b, const at::Scalar& c) {
+  if (is_promoted_by_addend(a, b, c)) {
+    return at::add(at::mul(a, b), c);
+  }
+  auto iter = torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), a, b);
   fill(iter, c);
   return iter.output();
 }

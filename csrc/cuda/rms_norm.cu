@@ -58,9 +58,8 @@ void launch(
     int64_t columns,
     double eps) {
   const unsigned threads = block_threads(columns / N);
-  rms_norm_rows<T, N>
-      <<<grid_blocks(rows), threads, 0, at::cuda::getCurrentCUDAStream()>>>(
-          x, weight, out, rows, columns, static_cast<at::opmath_type<T>>(eps));
+  rms_norm_rows<T, N><<<grid_blocks(rows), threads, 0, at::cuda::getCurrentCUDAStream()>>>(
+      x, weight, out, rows, columns, static_cast<at::opmath_type<T>>(eps));
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
@@ -97,9 +96,7 @@ void fill(
 } // namespace
 
 at::Tensor myns::native::rms_norm_cuda(
-    const at::Tensor& input,
-    const std::optional<at::Tensor>& weight,
-    double eps) {
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, double eps) {
   at::Tensor out = rms_norm_meta(input, weight, eps);
   fill(input, weight, eps, out);
   return out;

@@ -99,8 +99,8 @@ template <typename T>
 void launch_rows(const Operands<T>& p) {
   constexpr int N = kPackSize<T>;
   const auto stream = at::cuda::getCurrentCUDAStream();
-  const bool packed = can_pack(p.grad, p.columns) && can_pack(p.x, p.columns) &&
-      can_pack(p.grad_input, p.columns);
+  const bool packed =
+      can_pack(p.grad, p.columns) && can_pack(p.x, p.columns) && can_pack(p.grad_input, p.columns);
   if (packed) {
     backward_rows<T, N><<<grid_blocks(p.rows), block_threads(p.columns / N), 0, stream>>>(p);
   } else {
@@ -117,8 +117,8 @@ void launch_weight(const Operands<T>& p, const at::TensorOptions& options, const
   const int64_t chunks = std::min((p.rows + rows_per_chunk - 1) / rows_per_chunk, max_chunks);
   const at::Tensor partials = at::empty({chunks, p.columns}, options);
   const dim3 grid(grid_blocks((p.columns + 127) / 128), static_cast<unsigned>(chunks));
-  weight_partials<T><<<grid, 128, 0, at::cuda::getCurrentCUDAStream()>>>(
-      p, partials.mutable_data_ptr<Acc>());
+  weight_partials<T>
+      <<<grid, 128, 0, at::cuda::getCurrentCUDAStream()>>>(p, partials.mutable_data_ptr<Acc>());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   out.copy_(partials.sum(0));
 }

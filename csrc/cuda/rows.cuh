@@ -14,7 +14,7 @@ namespace myns::native {
 constexpr int kWarp = 32;
 constexpr int kMaxThreads = 512;
 constexpr int64_t kMaxBlocks = 1 << 20; // kernels stride over what is beyond
-constexpr int kPackBytes = 16; // the widest load of one thread
+constexpr int kPackBytes = 16;          // the widest load of one thread
 
 /// `N` adjacent elements, loaded and stored at once.
 template <typename T, int N>

@@ -16,11 +16,7 @@ using namespace myns::native;
 // One thread a pack of grad_output; `packs` of them make a row.
 template <typename T, int N>
 __global__ void silu_and_mul_backward(
-    const T* grad_output,
-    const T* input,
-    T* grad_input,
-    int64_t total,
-    int64_t packs) {
+    const T* grad_output, const T* input, T* grad_input, int64_t total, int64_t packs) {
   using Acc = at::opmath_type<T>;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -68,8 +64,7 @@ void fill(const at::Tensor& grad_output, const at::Tensor& input, const at::Tens
         scalar_t* out_data = grad_input.mutable_data_ptr<scalar_t>();
         if (can_pack(grad_data, columns) && can_pack(x_data, columns) &&
             can_pack(out_data, columns)) {
-          launch<scalar_t, kPackSize<scalar_t>>(
-              grad_data, x_data, out_data, grad.numel(), columns);
+          launch<scalar_t, kPackSize<scalar_t>>(grad_data, x_data, out_data, grad.numel(), columns);
         } else {
           launch<scalar_t, 1>(grad_data, x_data, out_data, grad.numel(), columns);
         }
@@ -79,8 +74,7 @@ void fill(const at::Tensor& grad_output, const at::Tensor& input, const at::Tens
 } // namespace
 
 at::Tensor myns::native::silu_and_mul_backward_cuda(
-    const at::Tensor& grad_output,
-    const at::Tensor& input) {
+    const at::Tensor& grad_output, const at::Tensor& input) {
   at::Tensor grad_input = silu_and_mul_backward_meta(grad_output, input);
   fill(grad_output, input, grad_input);
   return grad_input;

@@ -52,11 +52,7 @@ __global__ void softmax_rows(const T* input, T* output, int64_t rows, int64_t co
 // One thread a column of n elements that are `inner` apart: neighbours read neighbouring memory.
 template <typename T>
 __global__ void softmax_columns(
-    const T* input,
-    T* output,
-    int64_t outer,
-    int64_t n,
-    int64_t inner) {
+    const T* input, T* output, int64_t outer, int64_t n, int64_t inner) {
   using Acc = at::opmath_type<T>;
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -86,8 +82,7 @@ void launch(const T* x, T* out, int64_t outer, int64_t n, int64_t inner) {
     softmax_columns<T><<<grid_blocks(blocks), 128, 0, stream>>>(x, out, outer, n, inner);
   } else if (can_pack(x, n) && can_pack(out, n)) {
     constexpr int N = kPackSize<T>;
-    softmax_rows<T, N>
-        <<<grid_blocks(outer), block_threads(n / N), 0, stream>>>(x, out, outer, n);
+    softmax_rows<T, N><<<grid_blocks(outer), block_threads(n / N), 0, stream>>>(x, out, outer, n);
   } else {
     softmax_rows<T, 1><<<grid_blocks(outer), block_threads(n), 0, stream>>>(x, out, outer, n);
   }
@@ -102,13 +97,11 @@ void fill(const at::Tensor& self, int64_t dim, const at::Tensor& out) {
   dim = c10::maybe_wrap_dim(dim, self.dim());
   const at::Tensor x = self.contiguous();
   const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
-  const int64_t inner =
-      self.dim() == 0 ? 1 : c10::multiply_integers(self.sizes().slice(dim + 1));
+  const int64_t inner = self.dim() == 0 ? 1 : c10::multiply_integers(self.sizes().slice(dim + 1));
   const int64_t outer = out.numel() / (n * inner);
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, self.scalar_type(), "myns::softmax", [&] {
-        launch(
-            x.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>(), outer, n, inner);
+        launch(x.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>(), outer, n, inner);
       });
 }
 

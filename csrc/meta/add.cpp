@@ -4,9 +4,7 @@
 #include <torchext/elementwise.h>
 
 at::Tensor myns::native::add_meta(
-    const at::Tensor& self,
-    const at::Tensor& other,
-    const at::Scalar& alpha) {
+    const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
   at::Tensor out = torchext::pointwise_meta(torchext::Promote::kCommon, self, other);
   torchext::check_alpha("myns::add", out.scalar_type(), alpha);
   return out;

@@ -11,7 +11,11 @@ namespace myns::native {
 inline void check_floating(const char* op, const char* argument, const at::Tensor& tensor) {
   TORCH_CHECK(
       at::isFloatingType(tensor.scalar_type()),
-      op, ": ", argument, " must have a floating point dtype, got ", tensor.scalar_type());
+      op,
+      ": ",
+      argument,
+      " must have a floating point dtype, got ",
+      tensor.scalar_type());
 }
 
 inline void check_has_rows(const char* op, const char* argument, const at::Tensor& tensor) {
@@ -20,10 +24,7 @@ inline void check_has_rows(const char* op, const char* argument, const at::Tenso
 }
 
 inline void check_shape(
-    const char* op,
-    const char* argument,
-    const at::Tensor& tensor,
-    c10::SymIntArrayRef expected) {
+    const char* op, const char* argument, const at::Tensor& tensor, c10::SymIntArrayRef expected) {
   bool same = tensor.dim() == static_cast<int64_t>(expected.size());
   for (size_t i = 0; same && i < expected.size(); ++i) {
     // On symbols a runtime assertion rather than a guard.

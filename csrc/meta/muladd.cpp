@@ -3,12 +3,8 @@
 #include <myns/kernels/muladd.h>
 #include <torchext/elementwise.h>
 
-// The kernels convert the factors where `c` decides on the dtype (muladd_factors); here it is the
-// product, which keeps symbolic sizes symbolic.
 at::Tensor myns::native::muladd_meta(
-    const at::Tensor& a,
-    const at::Tensor& b,
-    const at::Scalar& c) {
+    const at::Tensor& a, const at::Tensor& b, const at::Scalar& c) {
   const at::Tensor product = torchext::pointwise_meta(torchext::Promote::kCommon, a, b);
   const at::ScalarType dtype = torchext::promote_with_scalar(product.scalar_type(), c);
   if (product.scalar_type() == dtype) {

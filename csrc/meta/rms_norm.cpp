@@ -6,9 +6,7 @@
 #include <myns/kernels/rms_norm.h>
 
 at::Tensor myns::native::rms_norm_meta(
-    const at::Tensor& input,
-    const std::optional<at::Tensor>& weight,
-    double /*eps*/) {
+    const at::Tensor& input, const std::optional<at::Tensor>& weight, double /*eps*/) {
   check_rms_norm("myns::rms_norm", input, weight);
   return at::empty_symint(input.sym_sizes(), input.options());
 }

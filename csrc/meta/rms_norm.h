@@ -13,9 +13,7 @@ inline bool has_weight(const std::optional<at::Tensor>& weight) {
 
 /// What rms_norm and its backward ask of the arguments that both have.
 inline void check_rms_norm(
-    const char* op,
-    const at::Tensor& input,
-    const std::optional<at::Tensor>& weight) {
+    const char* op, const at::Tensor& input, const std::optional<at::Tensor>& weight) {
   check_has_rows(op, "input", input);
   check_floating(op, "input", input);
   if (has_weight(weight)) {

@@ -13,7 +13,9 @@ at::Tensor myns::native::silu_and_mul_meta(const at::Tensor& input) {
   const c10::SymInt last = input.sym_size(-1);
   TORCH_CHECK(
       (last % 2).sym_eq(0).expect_true(__FILE__, __LINE__),
-      op, ": input must have an even last dimension, got ", last);
+      op,
+      ": input must have an even last dimension, got ",
+      last);
   c10::SymDimVector sizes(input.sym_sizes().begin(), input.sym_sizes().end());
   sizes.back() = last / 2;
   return at::empty_symint(sizes, input.options());

@@ -7,8 +7,7 @@
 #include <myns/kernels/silu_and_mul_backward.h>
 
 at::Tensor myns::native::silu_and_mul_backward_meta(
-    const at::Tensor& grad_output,
-    const at::Tensor& input) {
+    const at::Tensor& grad_output, const at::Tensor& input) {
   constexpr auto op = "myns::silu_and_mul_backward";
   check_has_rows(op, "input", input);
   check_floating(op, "input", input);
@@ -16,7 +15,9 @@ at::Tensor myns::native::silu_and_mul_backward_meta(
   const c10::SymInt last = input.sym_size(-1);
   TORCH_CHECK(
       (last % 2).sym_eq(0).expect_true(__FILE__, __LINE__),
-      op, ": input must have an even last dimension, got ", last);
+      op,
+      ": input must have an even last dimension, got ",
+      last);
   c10::SymDimVector sizes(input.sym_sizes().begin(), input.sym_sizes().end());
   sizes.back() = last / 2;
   check_shape(op, "grad_output", grad_output, sizes);

@@ -8,9 +8,7 @@
 #include <myns/kernels/silu_and_mul_double_backward.h>
 
 at::Tensor myns::native::silu_and_mul_double_backward(
-    const at::Tensor& grad_grad_input,
-    const at::Tensor& grad_output,
-    const at::Tensor& input) {
+    const at::Tensor& grad_grad_input, const at::Tensor& grad_output, const at::Tensor& input) {
   const at::ScalarType dtype = at::toOpMathType(input.scalar_type());
   const std::vector<at::Tensor> halves = input.to(dtype).chunk(2, -1);
   const std::vector<at::Tensor> grads = grad_grad_input.to(dtype).chunk(2, -1);

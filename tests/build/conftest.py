@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sample library, built once for all tests of this folder."""
+"""The sample library and the wheels, built once for all tests of this folder."""
+
+import site
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
 
 import pytest
-from sample_project import Project
+import torch
+from sample_project import ROOT, Project, run
+
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +29,41 @@ def project(built_project) -> Project:
     build = built_project.build()
     assert build.status == 0, build.text
     return built_project
+
+
+def wheel_of(project: Path, folder: Path) -> Path:
+    """Build the wheel of a project that is built already, with the objects that are there."""
+    command = [*PIP, "wheel", ".", "--no-build-isolation", "--no-deps", "-w", str(folder)]
+    build = run([*command, "-v"], project)
+    assert build.status == 0, build.text
+    assert build.compiled == [], f"the wheel compiled again:\n{build.text}"
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="session")
+def torchext_wheel(tmp_path_factory) -> Path:
+    return wheel_of(ROOT, tmp_path_factory.mktemp("torchext_wheel"))
+
+
+@pytest.fixture(scope="session")
+def sample_wheel(built_project, tmp_path_factory) -> Path:
+    built_project.restore()
+    assert built_project.build().status == 0
+    return wheel_of(built_project.folder, tmp_path_factory.mktemp("sample_wheel"))
+
+
+@pytest.fixture(scope="session")
+def clean_python(torchext_wheel, sample_wheel, tmp_path_factory) -> str:
+    """A new environment with the two wheels; torch and its kin come from this one, as they are."""
+    folder = tmp_path_factory.mktemp("clean") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    for wheel in (torchext_wheel, sample_wheel):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(packages)
+    # A folder named in a .pth is searched, but its own .pth files (an editable torchext) are not
+    torch_home = Path(torch.__file__).parents[1]
+    others = {str(torch_home), *site.getsitepackages()}
+    (packages / "others.pth").write_text("\n".join(sorted(others)) + "\n")
+    return str(folder / "bin" / "python")

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from sample_project import run
+
 from torchext.toolchain import cuda, diagnosis, environment, platforms
 from torchext.toolchain.op_library import OpLibrary, expand
 

@@ -2,57 +2,14 @@
 """Wheels and source distributions, used in an environment that has nothing but torch and them."""
 
 import os
-import site
-import subprocess
 import sys
 import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
-import torch
 from sample_project import ROOT, Project, python, run
 
 pytestmark = pytest.mark.slow
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-
-
-def wheel_of(project: Path, folder: Path) -> Path:
-    """Build the wheel of a project that is built already, with the objects that are there."""
-    command = [*PIP, "wheel", ".", "--no-build-isolation", "--no-deps", "-w", str(folder)]
-    build = run([*command, "-v"], project)
-    assert build.status == 0, build.text
-    assert build.compiled == [], f"the wheel compiled again:\n{build.text}"
-    (wheel,) = folder.glob("*.whl")
-    return wheel
-
-
-@pytest.fixture(scope="module")
-def torchext_wheel(tmp_path_factory) -> Path:
-    return wheel_of(ROOT, tmp_path_factory.mktemp("torchext_wheel"))
-
-
-@pytest.fixture(scope="module")
-def sample_wheel(built_project, tmp_path_factory) -> Path:
-    built_project.restore()
-    assert built_project.build().status == 0
-    return wheel_of(built_project.folder, tmp_path_factory.mktemp("sample_wheel"))
-
-
-@pytest.fixture(scope="module")
-def clean_python(torchext_wheel, sample_wheel, tmp_path_factory) -> str:
-    """A new environment with the two wheels; torch and its kin come from this one, as they are."""
-    folder = tmp_path_factory.mktemp("clean") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    (packages,) = folder.glob("lib/python*/site-packages")
-    for wheel in (torchext_wheel, sample_wheel):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(packages)
-    # A folder named in a .pth is searched, but its own .pth files (an editable torchext) are not
-    torch_home = Path(torch.__file__).parents[1]
-    others = {str(torch_home), *site.getsitepackages()}
-    (packages / "others.pth").write_text("\n".join(sorted(others)) + "\n")
-    return str(folder / "bin" / "python")
 
 
 def test_the_wheel_holds_library_record_generator_and_headers(torchext_wheel):

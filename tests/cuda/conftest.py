@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tests of the CUDA build. What a build holds is tested without a GPU, what it computes with one."""
+"""Tests of the CUDA build. What it holds is tested anywhere, what it computes on a GPU."""
 
 import json
 import sys

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A library with CUDA kernels, on any machine: compiled for the architecture, loaded, registered."""
+"""A library with CUDA kernels, on any machine: compiled, loaded, registered."""
+
+import json
 
 import pytest
 import torch
@@ -24,7 +26,7 @@ def test_every_device_operator_has_kernels_for_cpu_cuda_meta_and_autograd(cuda_l
 def test_an_operator_with_a_cpu_kernel_only_falls_back_on_cuda(cuda_library):
     dump = kernels_of("zero_out")
     assert "\nCUDA: " in dump
-    assert "(boxed)" in dump.split("\nCUDA: ")[1].splitlines()[0]
+    assert "[ boxed ]" in dump.split("\nCUDA: ")[1].splitlines()[0]
 
 
 def test_the_device_code_is_compiled_for_sm_90(cuda_library):
@@ -33,7 +35,5 @@ def test_the_device_code_is_compiled_for_sm_90(cuda_library):
 
 
 def test_the_record_names_the_cuda_of_torch(cuda_library):
-    import json
-
     record = json.loads(cuda_library.with_suffix(".json").read_text())
     assert record["cuda"] == torch.version.cuda

@@ -8,7 +8,7 @@ import pytest
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Load the device where a test of this folder will run; what goes wrong, the fixture reports."""
+    """Load the device where a test here will run; what goes wrong, the fixture reports."""
     is_ours = any(Path(__file__).parent in item.path.parents for item in session.items)
     if is_ours and not session.config.option.collectonly:
         with contextlib.suppress(Exception):

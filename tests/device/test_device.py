@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The test device itself: memory, copies, views, autograd through its CPU fallback, device guard."""
+"""The test device itself: memory, copies, views, autograd through its fallback, guard."""
 
 import copy
 import io

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the generated code puts around a PrivateUse1 kernel: the device guard, the same-device check."""
+"""What generated code puts around a PrivateUse1 kernel: device guard, same-device check."""
 
 import importlib
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torchext.testing.device() in fresh processes: one build, and the two ways in which it cannot work."""
+"""torchext.testing.device() in fresh processes: one build, and two ways in which it cannot work."""
 
 import importlib
 import os

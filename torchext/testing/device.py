@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The PrivateUse1 test device, named "torchext": built, loaded and named on first use.
 
-Reads csrc/testing (beside the package in a checkout, inside it when installed); writes build/testing
-of the checkout, or torch's extension cache. One build a torch version, kept until a source changes.
+Reads csrc/testing, beside the package in a checkout, inside it when installed; writes to
+build/testing of the checkout, or to torch's extension cache. One build a torch version, kept until a source changes.
 """
 
 import contextlib
@@ -148,7 +148,7 @@ def _device_module(library: ctypes.CDLL) -> types.ModuleType:
     module.set_device = lambda device: exchange(device) and None
     module.device = device_context
     module.synchronize = lambda device=None: None
-    # Random numbers come from the CPU's generator, which torch seeds itself. Its state stands in for
+    # Random numbers come from the CPU's generator, seeded by torch itself. Its state stands in for
     # the device's: torch.library.opcheck, for one, saves and restores that of the accelerator.
     module._is_in_bad_fork = lambda: False
     module.manual_seed_all = lambda seed: None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Decides whether CUDA kernels are compiled: by toolkit and torch, whether or not there is a GPU."""
+"""Decides whether CUDA kernels are compiled: by toolkit and torch, GPU or not."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def find_usable_toolkit(torch_cuda: str | None) -> tuple[str | None, str]:
         return None, "the installed torch is built without CUDA; install a CUDA build of torch"
     home = find_toolkit()
     if home is None:
-        return None, "there is no nvcc: install the CUDA toolkit, with nvcc on PATH or CUDA_HOME set"
+        return None, "there is no nvcc: install the CUDA toolkit and set CUDA_HOME to its folder"
     nvcc = os.path.join(home, "bin", "nvcc")
     if not os.access(nvcc, os.X_OK):
         return None, f"there is no {nvcc}: set CUDA_HOME to the folder of a CUDA toolkit"

@@ -24,21 +24,21 @@ def prepare(platform: Platform) -> None:
 
 
 def require_ninja() -> None:
-    """Put ninja on PATH: its Python package counts even where its environment is not activated."""
-    if shutil.which("ninja"):
-        return
-    folders = [os.path.dirname(sys.executable)]
+    """Put the ninja of this Python environment first on PATH, or stop where there is none at all.
+
+    Always the same one, whether or not the environment is activated: another version of ninja does
+    not read the log that this one writes, and would compile everything again.
+    """
     try:
         import ninja
 
-        folders.append(ninja.BIN_DIR)
+        folder = ninja.BIN_DIR
     except ImportError:
-        pass
-    for folder in folders:
-        if shutil.which("ninja", path=folder):
-            os.environ["PATH"] = folder + os.pathsep + os.environ.get("PATH", "")
-            return
-    raise SystemExit("error: an operator library is built with ninja: python -m pip install ninja")
+        folder = os.path.dirname(sys.executable)
+    if shutil.which("ninja", path=folder):
+        os.environ["PATH"] = folder + os.pathsep + os.environ.get("PATH", "")
+    elif not shutil.which("ninja"):
+        raise SystemExit("error: building needs ninja: python -m pip install ninja")
 
 
 def find_compiler(platform: Platform) -> str:

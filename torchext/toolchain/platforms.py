@@ -32,10 +32,21 @@ _LINUX = Platform(
     name="linux",
     library_suffix=".so",
     compilers=("c++", "g++", "clang++"),
-    compile_flags=("-O3", "-g0", "-Wall", "-fvisibility=hidden"),
+    # -fopenmp: without it at::parallel_for runs on one thread. torch brings the same runtime
+    # (libgomp.so.1) and is loaded first, so that there is one pool of threads.
+    # -Wno-maybe-uninitialized: GCC is wrong about c10::SmallVector, in torch's own headers.
+    compile_flags=(
+        "-O3",
+        "-g0",
+        "-Wall",
+        "-Wno-maybe-uninitialized",
+        "-fvisibility=hidden",
+        "-fopenmp",
+    ),
     cuda_compile_flags=("-O3", "--extended-lambda", "-Xcompiler", "-fvisibility=hidden"),
     link_flags=(
         "-shared",
+        "-fopenmp",
         # a kernel that no file defines is found here, not when the library is loaded
         "-Wl,-z,defs",
         # registrations point into the library: it must never be unloaded

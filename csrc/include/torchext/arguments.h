@@ -3,11 +3,13 @@
 // The tensors of an argument, whatever its type: one overload per schema type that holds tensors.
 #pragma once
 
+#include <ATen/core/IListRef.h>
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/TensorBody.h>
 
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 namespace torchext {
@@ -27,6 +29,17 @@ void for_each_tensor(const F& f, const std::optional<at::Tensor>& tensor) {
 
 template <typename F>
 void for_each_tensor(const F& f, at::TensorList tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    f(tensor);
+  }
+}
+
+/// Of exactly this type, so that a vector of tensors is not taken for one.
+template <
+    typename F,
+    typename List,
+    std::enable_if_t<std::is_same_v<List, at::ITensorListRef>, int> = 0>
+void for_each_tensor(const F& f, const List& tensors) {
   for (const at::Tensor& tensor : tensors) {
     f(tensor);
   }

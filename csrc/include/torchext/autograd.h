@@ -77,16 +77,27 @@ void check_no_requires_grad(const char* op, const char* name, const Argument& ar
       "' requires grad, and the derivative for it is not implemented");
 }
 
-/// Marks results as computed by the node. In the order of the results: each call adds an input.
-inline void set_result_history(const at::Tensor& result, const NodePtr<torch::autograd::Node>& node) {
-  torch::autograd::set_history(result, node);
+/// Marks a result as computed by the node, in the order of the results: each call adds an input.
+/// One that cannot require grad adds an input too, so that formulas count as the operator does.
+inline void set_result_history(
+    const at::Tensor& result,
+    const NodePtr<torch::autograd::Node>& node,
+    bool is_differentiable = true) {
+  const bool flows = is_differentiable && result.defined() &&
+      torch::autograd::isDifferentiableType(result.scalar_type());
+  if (flows) {
+    torch::autograd::set_history(result, node);
+  } else {
+    node->add_input_metadata(torch::autograd::Node::undefined_input());
+  }
 }
 
 inline void set_result_history(
     const std::vector<at::Tensor>& results,
-    const NodePtr<torch::autograd::Node>& node) {
+    const NodePtr<torch::autograd::Node>& node,
+    bool is_differentiable = true) {
   for (const at::Tensor& result : results) {
-    torch::autograd::set_history(result, node);
+    set_result_history(result, node, is_differentiable);
   }
 }
 
@@ -116,6 +127,11 @@ inline std::vector<SavedVariable> save(const c10::List<std::optional<at::Tensor>
 }
 
 /// A value that is not a tensor, as the node keeps it: lists and strings are copied.
+template <typename Saved, typename T>
+Saved save_value(c10::ArrayRef<T> values) {
+  return values.vec();
+}
+
 template <typename Saved, typename Value>
 Saved save_value(const Value& value) {
   if constexpr (std::is_convertible_v<const Value&, Saved>) {
@@ -183,7 +199,14 @@ class TORCHEXT_API BackwardNode : public torch::autograd::Node {
  public:
   using Node::Node;
 
+  void will_release_variables() override {
+    retain_variables = false;
+  }
+
  protected:
+  /// Formulas may ask for it: false where this is the last backward.
+  bool retain_variables = true;
+
   /// Saved lists of tensors cannot tell by themselves that they were freed.
   void check_not_released() const {
     TORCH_CHECK(!released_, torch::autograd::ERR_BACKWARD_TWICE);

@@ -98,16 +98,16 @@ class BoxedCall {
     return std::any_of(schema_.arguments().begin(), schema_.arguments().end(), out);
   }
 
-  /// The tensor that a view result is a view of: the argument of the same alias set.
-  at::Tensor base_of(const c10::Argument& result) const {
+  /// The argument of the same alias set as a result: what the result is or views; None without.
+  c10::IValue argument_of(const c10::Argument& result) const {
     for (size_t i = 0; i < values_.size(); ++i) {
       const c10::Argument& argument = schema_.arguments()[i];
-      if (argument.alias_info() != nullptr && values_[i].isTensor() &&
-          argument.alias_info()->beforeSets() == first_alias(result).beforeSets()) {
-        return values_[i].toTensor();
+      if (argument.alias_info() != nullptr &&
+          first_alias(argument).beforeSets() == first_alias(result).beforeSets()) {
+        return values_[i];
       }
     }
-    return at::Tensor();
+    return c10::IValue();
   }
 
  private:
@@ -123,9 +123,46 @@ class BoxedCall {
   std::vector<c10::IValue> values_;
 };
 
+/// Calls what is below autograd; version counters and views, where there are any, come next.
+/// A result that was written to is the argument itself: torch.func gives back another tensor.
+inline void redispatch_below(
+    const BoxedCall& call,
+    const c10::OperatorHandle& op,
+    c10::DispatchKeySet keys,
+    torch::jit::Stack* stack) {
+  if (call.has_aliases()) {
+    at::AutoDispatchBelowAutograd guard;
+    op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
+  } else {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
+  }
+  call.for_each_result(*stack, [&](c10::IValue& value, const c10::Argument& result) {
+    if (is_written(result) && !call.argument_of(result).isNone()) {
+      value = call.argument_of(result);
+    }
+  });
+}
+
 } // namespace detail
 
-/// Kernel of the Autograd key.
+/// Kernel of the Autograd key for operators whose results never require grad. What they write to
+/// must not either: the gradient of the value that is gone would be wrong.
+inline void autograd_ignored(
+    const c10::OperatorHandle& op,
+    c10::DispatchKeySet keys,
+    torch::jit::Stack* stack) {
+  const detail::BoxedCall call(op, *stack);
+  call.for_each_argument([&](const at::Tensor& tensor, const c10::Argument& argument) {
+    if (detail::is_written(argument)) {
+      check_no_tangent(call.name().c_str(), argument.name().c_str(), tensor);
+      check_no_requires_grad(call.name().c_str(), argument.name().c_str(), tensor);
+    }
+  });
+  detail::redispatch_below(call, op, keys, stack);
+}
+
+/// Kernel of the Autograd key for operators without formulas.
 inline void autograd_not_implemented(
     const c10::OperatorHandle& op,
     c10::DispatchKeySet keys,
@@ -147,25 +184,21 @@ inline void autograd_not_implemented(
       torch::autograd::check_inplace(tensor, records);
     }
   });
-  NodePtr<torch::autograd::NotImplemented> node;
-  if (records) {
-    node = make_node<torch::autograd::NotImplemented>(call.name(), std::move(edges));
-  }
-  if (call.has_aliases()) {
-    at::AutoDispatchBelowAutograd guard;
-    op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
-  } else {
-    at::AutoDispatchBelowADInplaceOrView guard;
-    op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
-  }
+  detail::redispatch_below(call, op, keys, stack);
   if (!records) {
     return;
   }
+  const auto new_node = [&] {
+    return make_node<torch::autograd::NotImplemented>(
+        call.name(), torch::autograd::edge_list(edges));
+  };
   call.for_each_argument([&](const at::Tensor& tensor, const c10::Argument& argument) {
     if (detail::is_written(argument) && torch::autograd::isDifferentiableType(tensor.scalar_type())) {
-      torch::autograd::rebase_history(tensor, node);
+      // A node of its own: a view that is written to cannot share one.
+      torch::autograd::rebase_history(tensor, new_node());
     }
   });
+  const NodePtr<torch::autograd::Node> node = new_node();
   call.for_each_result(*stack, [&](const c10::IValue& value, const c10::Argument& result) {
     if (!detail::is_written(result)) {
       detail::for_each_boxed_tensor(
@@ -206,8 +239,9 @@ inline void track_aliases(
     if (!detail::is_view(result)) {
       return;
     }
-    const at::Tensor base = call.base_of(result);
-    TORCH_CHECK(base.defined(), call.name(), ": a result is a view of no tensor argument");
+    const c10::IValue argument = call.argument_of(result);
+    TORCH_CHECK(argument.isTensor(), call.name(), ": a result is a view of no tensor argument");
+    const at::Tensor& base = argument.toTensor();
     const auto link = [&](const at::Tensor& tensor, CreationMeta creation) {
       // A view function of our own: without one, writing to the view would replay it as an
       // as_strided and the missing derivative would go unnoticed.

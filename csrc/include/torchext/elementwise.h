@@ -28,15 +28,13 @@ inline namespace v1 {
 /// How the dtype of a result follows from the inputs.
 enum class Promote {
   kCommon, ///< the promoted dtype of the inputs
-  kFloat, ///< the same, with the default dtype in place of integers and bools
+  kFloat,  ///< the same, with the default dtype in place of integers and bools
 };
 
 /// Iterator over `out`, allocated where it is undefined, and the inputs, which must outlive it.
 template <typename... Inputs>
 at::TensorIterator pointwise_iterator(
-    Promote promote,
-    const at::Tensor& out,
-    const Inputs&... inputs) {
+    Promote promote, const at::Tensor& out, const Inputs&... inputs) {
   at::TensorIteratorConfig config;
   config.set_check_mem_overlap(true)
       .allow_cpu_scalars(true)
@@ -56,15 +54,13 @@ using Inputs = std::array<const at::Tensor*, N>;
 
 /// Stride of an input along a dimension of the result, 0 where it is broadcast.
 inline c10::SymInt broadcast_stride(
-    const at::Tensor& input,
-    c10::SymIntArrayRef sizes,
-    int64_t dim) {
+    const at::Tensor& input, c10::SymIntArrayRef sizes, int64_t dim) {
   const int64_t own = dim - (static_cast<int64_t>(sizes.size()) - input.dim());
   if (own < 0) {
     return 0;
   }
   const bool expanded = TORCH_GUARD_OR_FALSE(input.sym_sizes()[own].sym_eq(1)) &&
-      !TORCH_GUARD_OR_FALSE(sizes[dim].sym_eq(1));
+                        !TORCH_GUARD_OR_FALSE(sizes[dim].sym_eq(1));
   return expanded ? c10::SymInt(0) : input.sym_strides()[own];
 }
 
@@ -141,10 +137,10 @@ c10::SymDimVector result_strides(const Inputs<N>& inputs, c10::SymIntArrayRef si
     same_shape = same_shape && same_sizes(input->sym_sizes(), sizes);
     contiguous = contiguous && same_shape && input->is_contiguous_or_false();
     same_layout = same_layout && same_shape &&
-        (input == &first || same_sizes(input->sym_strides(), first.sym_strides()));
+                  (input == &first || same_sizes(input->sym_strides(), first.sym_strides()));
   }
   const bool dense = !contiguous && same_layout &&
-      first.unsafeGetTensorImpl()->is_non_overlapping_and_dense_or_false();
+                     first.unsafeGetTensorImpl()->is_non_overlapping_and_dense_or_false();
   if (dense) {
     return c10::SymDimVector(first.sym_strides().begin(), first.sym_strides().end());
   }
@@ -184,13 +180,23 @@ at::Tensor pointwise_meta(Promote promote, const Inputs&... inputs) {
 inline void check_alpha(const char* op, at::ScalarType dtype, const at::Scalar& alpha) {
   TORCH_CHECK(
       !alpha.isBoolean() || dtype == at::kBool,
-      op, ": alpha may be a bool only where the result is bool, got a bool for ", dtype);
+      op,
+      ": alpha may be a bool only where the result is bool, got a bool for ",
+      dtype);
   TORCH_CHECK(
       !c10::isIntegralType(dtype, /*includeBool=*/true) || alpha.isIntegral(/*includeBool=*/true),
-      op, ": alpha must be an integer for a result of ", dtype, ", got ", alpha);
+      op,
+      ": alpha must be an integer for a result of ",
+      dtype,
+      ", got ",
+      alpha);
   TORCH_CHECK(
       c10::isComplexType(dtype) || !alpha.isComplex(),
-      op, ": alpha must be real for a result of ", dtype, ", got ", alpha);
+      op,
+      ": alpha must be real for a result of ",
+      dtype,
+      ", got ",
+      alpha);
 }
 
 /// Dtype of (an expression of dtype `dtype`) + `scalar`.

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes docs/language.md from the fields of codegen/model.py: `python docs/make_language.py`.
+
+A test compares the page with what this writes, so that it cannot drift from what is accepted.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from codegen.analysis import RESERVED_NAMESPACES  # noqa: E402
+from codegen.dispatch_keys import COMPOSITE_KEYS, DISPATCH_KEYS  # noqa: E402
+from codegen.formula import ATTRIBUTES  # noqa: E402
+from codegen.load import TAGS  # noqa: E402
+from codegen.model import Derivative, Operator, spec_keys  # noqa: E402
+
+PAGE = ROOT / "docs" / "language.md"
+
+_HEAD = """\
+<!-- Written by docs/make_language.py from codegen/model.py; edit those. -->
+
+# The language of the two files
+
+`native_functions.yaml` says which operators there are and which kernel runs where;
+`derivatives.yaml` says how they differentiate. Keys and meaning are those of PyTorch's own two
+files: an entry of theirs is accepted unchanged, and one that uses none of the keys marked
+*extension* can be moved there unchanged.
+
+Everything that is wrong is reported at once, as `FILE:LINE:COLUMN: error: ...` with the line and a
+hint. `python -m torchext.codegen check --namespace NS --native-functions F --derivatives D` only
+looks; it needs no torch. (In a checkout: `python -m codegen`.)
+
+A library's namespace is a C++ identifier other than {reserved}.
+"""
+
+_FORMULAS = """\
+## Formulas
+
+`NAMES: FORMULA`. NAMES are arguments, or several with commas whose gradients one formula gives as a
+tuple. FORMULA is a C++ expression; unqualified functions are ATen's and those of
+`torchext/derivative_helpers.h`, and operators of the library are written with their namespace
+(`myns::rms_norm_backward(grad, ...)`), which makes them differentiable in turn. It may use
+
+| name | meaning |
+| --- | --- |
+| `grad` | the gradient of the first differentiable result |
+| `grads[i]`, `grad_<result>` | that of the i-th differentiable result, or the named one's |
+| an argument's name | its value; what a formula uses is saved, and nothing else |
+| `result`, `result0`, a result's name | a result; saved |
+| `grad_input_mask` | which of the NAMES need a gradient, as `std::array<bool, N>` |
+{attributes}
+
+`non_differentiable` in place of a formula: no gradient flows to the argument. A tensor argument
+that no line names must not require grad: the call raises. `not_implemented("name")` raises when
+backward reaches it.
+
+NAMES may also be results (`result:`): formulas of forward mode. They are read and checked with
+forward mode, which is not generated yet; until then a tangent on a differentiable argument raises.
+"""
+
+_KEYS = """\
+## Dispatch keys
+
+{keys}.
+
+`CUDA` kernels (and those of other CUDA keys) are compiled where CUDA is. Kernels of devices run
+behind a check that all tensors are on one device and a guard that makes it current; see
+`device_check` and `device_guard`. {composite} take kernels that are made of other operators.
+
+## Tags
+
+{tags}.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    attributes = "\n".join(
+        f"| `{_spelled(a.pattern)}` | saved in place of the tensor |" for a in ATTRIBUTES
+    )
+    parts = [
+        _HEAD.format(reserved=", ".join(f"`{n}`" for n in RESERVED_NAMESPACES)),
+        "## native_functions.yaml\n",
+        _table(Operator),
+        "Keys without effect here, accepted because upstream's entries have them:\n",
+        _without_effect(),
+        "## derivatives.yaml\n",
+        _table(Derivative),
+        _FORMULAS.format(attributes=attributes),
+        _KEYS.format(
+            keys=", ".join(f"`{k}`" for k in sorted(DISPATCH_KEYS)),
+            composite=", ".join(f"`{k}`" for k in COMPOSITE_KEYS),
+            tags=", ".join(f"`{t}`" for t in TAGS),
+        ),
+    ]
+    return "\n".join(parts)
+
+
+def _spelled(pattern: str) -> str:
+    text = pattern.replace("{}", "self").replace("\\", "")
+    return text.replace("(-?w+)", "k")
+
+
+def _table(record: type) -> str:
+    lines = ["| key | form | meaning |", "| --- | --- | --- |"]
+    for name, field in spec_keys(record).items():
+        if not field.metadata["without_effect"]:
+            extension = " *extension*" if field.metadata["is_extension"] else ""
+            doc = field.metadata["doc"].replace("|", "\\|")
+            lines.append(f"| `{name}`{extension} | {field.metadata['form']} | {doc} |")
+    return "\n".join(lines) + "\n"
+
+
+def _without_effect() -> str:
+    lines = ["| key | meaning upstream | why it changes nothing |", "| --- | --- | --- |"]
+    for name, field in spec_keys(Operator).items():
+        if why := field.metadata["without_effect"]:
+            lines.append(f"| `{name}` | {field.metadata['doc']} | {why} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

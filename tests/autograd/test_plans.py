@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which autograd kernel an operator gets, where its derivatives entry does not say everything."""
+
+import pytest
+
+from codegen.analysis import plan_library
+from codegen.errors import Errors
+from codegen.load import load_derivatives, load_operators
+
+HEADER = "# SPDX-License-Identifier: BSD-3-Clause\n"
+PAIR = "pair(Tensor self, Tensor other) -> (Tensor, Tensor)"
+
+
+@pytest.fixture
+def plan_of(tmp_path):
+    """A function of a schema, its entry's other lines and its formulas: the operator's plan."""
+
+    def plan(schema, entry="dispatch: {CPU: k}", formulas=()):
+        functions, derivatives = tmp_path / "n.yaml", tmp_path / "d.yaml"
+        functions.write_text(f"{HEADER}- func: {schema}\n  {entry}\n")
+        lines = "".join(f"  {line}\n" for line in formulas)
+        derivatives.write_text(f"{HEADER}- name: {schema}\n{lines}" if formulas else HEADER)
+        errors = Errors()
+        operators = load_operators(functions, "n.yaml", errors)
+        given = load_derivatives(derivatives, "d.yaml", errors) if formulas else []
+        found = plan_library("space", ("n.yaml",), operators, given, errors)
+        errors.raise_if_any()
+        return found.operators[0].autograd
+
+    return plan
+
+
+def test_without_an_entry_gradients_are_refused(plan_of):
+    plan = plan_of(PAIR)
+    assert plan.is_not_implemented
+    assert not plan.is_ignored
+    assert plan.node is None
+
+
+@pytest.mark.parametrize(
+    "formulas",
+    [
+        ["other: non_differentiable"],
+        ["output_differentiability: [True, False]", "other: non_differentiable"],
+        ["result0: self_t", "result1: other_t"],
+    ],
+)
+def test_an_entry_that_leaves_an_argument_out_loses_no_gradient(formulas, plan_of):
+    plan = plan_of(PAIR, formulas=formulas)
+    assert plan.is_not_implemented
+    assert plan.node is None
+
+
+@pytest.mark.parametrize(
+    "formulas",
+    [
+        ["self, other: non_differentiable"],
+        ["output_differentiability: [False, False]", "self: grad", "other: grad"],
+    ],
+)
+def test_an_entry_that_declares_everything_not_differentiable(formulas, plan_of):
+    plan = plan_of(PAIR, formulas=formulas)
+    assert plan.is_ignored
+    assert not plan.is_not_implemented
+
+
+def test_what_takes_tensors_and_gives_none_runs_below_autograd(plan_of):
+    assert plan_of("count(Tensor self) -> int").is_ignored
+    assert not plan_of("now() -> int").is_ignored
+
+
+def test_composite_implicit_operators_have_no_autograd_kernel(plan_of):
+    plan = plan_of("parts(Tensor self) -> Tensor", entry="tags: []")
+    assert not (plan.is_ignored or plan.is_not_implemented or plan.node or plan.tracks_aliases)
+
+
+def test_an_argument_beside_those_with_formulas_must_not_require_grad(plan_of):
+    plan = plan_of("mul(Tensor self, Tensor other) -> Tensor", formulas=["self: grad * other"])
+    assert [tensors.name for tensors in plan.without_formula] == ["other"]
+    assert [tensors.name for tensors in plan.differentiable] == ["self", "other"]
+
+
+def test_what_a_formula_uses_of_a_tensor_is_saved_in_its_place(plan_of):
+    formula = "self: grad.expand_symint(self.sym_sizes()).to(self.scalar_type())"
+    plan = plan_of("total(Tensor self) -> Tensor", formulas=[formula])
+    assert [saved.member for saved in plan.node.saved] == ["self_sym_sizes", "self_scalar_type"]
+
+
+def test_a_tensor_that_only_one_gradient_needs_is_guarded(plan_of):
+    formulas = ["self: grad * other", "other: grad * self"]
+    plan = plan_of("mul(Tensor self, Tensor other) -> Tensor", formulas=formulas)
+    assert {saved.member: saved.edges for saved in plan.node.saved} == {
+        "other_": (0,),
+        "self_": (1,),
+    }

@@ -1,0 +1,440 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What analysis decides: shards, guards, nodes and what they save, names of the C++ API."""
+
+from __future__ import annotations
+
+import pytest
+from spec_runs import operator, plan
+
+from codegen.errors import SpecError
+from codegen.plan import KernelPlan, NodePlan
+
+
+def spec(*schemas: str, dispatch: str = "CPU: kernel", more: str = "") -> str:
+    keys = f"  dispatch: {{{dispatch}}}\n" if dispatch else ""
+    return "".join(f'- func: "{schema}"\n{keys}{more}' for schema in schemas)
+
+
+def formulas(schema: str, **lines: str) -> str:
+    text = "".join(f'  {name.replace("__", ", ")}: "{text}"\n' for name, text in lines.items())
+    return f"- name: {schema}\n{text}"
+
+
+def node(schema: str, **lines: str) -> NodePlan:
+    (op,) = plan(spec(schema), formulas(schema, **lines)).operators
+    assert op.autograd.node is not None
+    return op.autograd.node
+
+
+def kernel(schema: str, dispatch: str = "CUDA: kernel", more: str = "") -> KernelPlan:
+    (op,) = plan(spec(schema, dispatch=dispatch, more=more)).operators
+    return op.kernels[0]
+
+
+# Shards and groups.
+
+
+def names_of_shards(count: int, first: int = 0) -> dict[str, int]:
+    found = plan(spec(*(f"op{i}(Tensor x) -> Tensor" for i in range(first, first + count))))
+    return {str(op.operator.name): op.shard for op in found.operators}
+
+
+def test_an_operator_stays_in_its_shard_when_others_come_and_go() -> None:
+    before, after = names_of_shards(100), names_of_shards(100, first=3)
+    assert {name: after[name] for name in before if name in after} == {
+        name: shard for name, shard in before.items() if name in after
+    }
+
+
+def test_a_library_that_doubles_keeps_each_shard_or_splits_it_in_two() -> None:
+    small, large = names_of_shards(60), names_of_shards(120)
+    assert all(large[name] % 4 == shard for name, shard in small.items())
+
+
+@pytest.mark.parametrize(("operators", "shards"), [(1, 1), (16, 1), (17, 2), (40, 4), (2600, 64)])
+def test_shards_are_a_power_of_two(operators: int, shards: int) -> None:
+    from codegen.analysis import _shard_count
+
+    assert _shard_count(operators) == shards
+
+
+def test_forms_of_an_operator_are_one_group() -> None:
+    found = plan(
+        spec(
+            "mul(Tensor self) -> Tensor",
+            "mul_(Tensor(a!) self) -> Tensor(a!)",
+            "mul.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+            "__iand__(Tensor(a!) self) -> Tensor(a!)",
+            "_Private(Tensor self) -> Tensor",
+        )
+    )
+    assert list(found.groups()) == ["mul", "__iand__", "_private"]
+    assert len(found.groups()["mul"]) == 3
+    assert len({op.shard for op in found.groups()["mul"]}) == 1
+
+
+# Kernels.
+
+
+def test_without_dispatch_an_operator_has_one_composite_kernel() -> None:
+    found = plan(
+        spec(
+            "f.a(Tensor x) -> Tensor",
+            "g.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
+            "delete(Tensor x) -> Tensor",
+            dispatch="",
+        )
+    )
+    assert [(k.key, k.function) for op in found.operators for k in op.kernels] == [
+        ("CompositeImplicitAutograd", "lib::native::f"),
+        ("CompositeImplicitAutograd", "lib::native::g_out"),
+        ("CompositeImplicitAutograd", "lib::native::delete_"),
+    ]
+
+
+def test_a_structured_delegate_has_no_kernel() -> None:
+    native = spec("f(Tensor x) -> Tensor", dispatch="", more="  structured_delegate: f.out\n")
+    assert operator(plan(native), "f").kernels == ()
+
+
+def test_a_manual_registration_has_no_kernel() -> None:
+    native = spec("f(Tensor x) -> Tensor", dispatch="", more="  manual_kernel_registration: True\n")
+    assert operator(plan(native), "f").kernels == ()
+
+
+def test_a_kernel_takes_symint_where_its_name_says_so() -> None:
+    schema = "f(Tensor x, SymInt n) -> Tensor"
+    types = [
+        kernel(schema, f"CPU: {name}").signature.parameters[1].type  # type: ignore[union-attr]
+        for name in ("k", "k_symint", "k_symint_cpu")
+    ]
+    assert types == ["int64_t", "c10::SymInt", "c10::SymInt"]
+
+
+def test_a_kernel_without_a_signature_is_boxed() -> None:
+    assert kernel("f(Tensor x, Any y) -> Tensor").signature is None
+
+
+def test_a_kernel_of_another_namespace_is_found_there() -> None:
+    assert kernel("f(Tensor x) -> Tensor", "CPU: at::k").function == "at::native::k"
+
+
+def test_one_function_with_two_signatures_needs_a_cast() -> None:
+    found = plan(spec("f(Tensor x) -> Tensor", "f.n(Tensor x, int n) -> Tensor"))
+    assert [op.kernels[0].is_overloaded for op in found.operators] == [True, True]
+    found = plan(spec("f(Tensor x) -> Tensor", "g(Tensor y) -> Tensor"))
+    assert [op.kernels[0].is_overloaded for op in found.operators] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("key", "is_wrapped", "needs_cuda"),
+    [
+        ("CPU", False, False),
+        ("Meta", False, False),
+        ("SparseCPU", False, False),
+        ("MkldnnCPU", False, False),
+        ("CUDA", True, True),
+        ("SparseCUDA", True, True),
+        ("QuantizedCUDA", True, True),
+        ("PrivateUse1", True, False),
+        ("XPU", True, False),
+        ("CompositeImplicitAutograd", False, False),
+        ("CompositeExplicitAutograd", False, False),
+        ("Autograd", False, False),
+        ("AutogradCUDA", False, False),
+    ],
+)
+def test_kernels_of_devices_with_several_indices_are_wrapped(
+    key: str, is_wrapped: bool, needs_cuda: bool
+) -> None:
+    found = kernel("f(Tensor x, Tensor y) -> Tensor", f"{key}: k")
+    assert (found.is_wrapped, found.needs_cuda) == (is_wrapped, needs_cuda)
+
+
+def test_a_fallback_is_registered_where_cuda_is_not() -> None:
+    (op,) = plan(spec("f(Tensor x) -> Tensor", dispatch="CPU: k, CUDA: cpu_fallback")).operators
+    fallback = op.kernels[1]
+    assert fallback.is_fallback and not fallback.needs_cuda and not fallback.is_wrapped
+
+
+@pytest.mark.parametrize(
+    ("schema", "guard"),
+    [
+        ("f(Tensor x, Tensor self) -> Tensor", "self"),
+        ("f(int n, Tensor? x, Tensor y) -> Tensor", "x"),
+        ("f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", "out"),
+        ("f(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", "self"),
+        ("f(Tensor[] xs, Tensor y) -> Tensor", "xs"),
+        ("f(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+         "bool? pin_memory=None) -> Tensor", "device"),
+        ("f(Tensor self, Device device) -> Tensor", "self"),
+        ("f(int n) -> int", None),
+    ],
+)  # fmt: skip
+def test_the_guard_takes_the_device_of(schema: str, guard: str | None) -> None:
+    assert kernel(schema).device_guard == guard
+
+
+def test_all_tensors_must_be_on_one_device() -> None:
+    found = kernel("f(Tensor x, Tensor? y, int n, Tensor[] z, Tensor?[] w) -> Tensor")
+    assert [tensors.name for tensors in found.device_checks] == ["x", "y", "z", "w"]
+
+
+def test_checks_and_guards_can_be_left_out() -> None:
+    schema = "f(Tensor x, Tensor y) -> Tensor"
+    unchecked = kernel(schema, more="  device_check: NoCheck\n")
+    assert (unchecked.device_checks, unchecked.device_guard) == ((), "x")
+    assert kernel(schema, more="  device_guard: False\n").device_guard is None
+
+
+def test_tags_say_that_an_operator_is_compliant() -> None:
+    schema = "f(Tensor x) -> Tensor"
+    (op,) = plan(spec(schema, more="  tags: [core]\n")).operators
+    assert op.tags == ("core", "pt2_compliant_tag")
+    (op,) = plan(spec(schema, more="  tags: [core]\n  pt2_compliant: False\n")).operators
+    assert op.tags == ("core",)
+    (op,) = plan(spec(schema, more="  tags: [pt2_compliant_tag, core]\n")).operators
+    assert op.tags == ("pt2_compliant_tag", "core")
+
+
+# The C++ API.
+
+
+def api_names(*schemas: str, more: str = "") -> list[str | None]:
+    return [op.api_name for op in plan(spec(*schemas, more=more)).operators]
+
+
+def test_overloads_share_a_name_where_cpp_tells_them_apart() -> None:
+    names = api_names("f(Tensor x) -> Tensor", "f.n(Tensor x, int n) -> Tensor")
+    assert names == ["f", "f"]
+
+
+def test_an_overload_that_only_writes_elsewhere_has_its_own_name() -> None:
+    names = api_names("f(Tensor x) -> Tensor", "f.inplace(Tensor! x) -> ()")
+    assert names == ["f", "f_inplace"]
+
+
+def test_overloads_of_the_same_types_have_names_of_their_own() -> None:
+    names = api_names("f(Tensor x) -> Tensor", "f.b(Tensor y) -> Tensor", "f.c(Tensor z) -> int")
+    assert names == ["f", "f_b", "f_c"]
+
+
+def test_an_out_form_has_its_own_name_with_outputs_first() -> None:
+    (op,) = plan(spec("f.out(Tensor x, int n=1, *, Tensor(a!) out) -> Tensor(a!)")).operators
+    assert (op.api_name, op.api and op.api.names) == ("f_out", "out, x, n")
+
+
+def test_the_functions_of_a_library_are_all_different() -> None:
+    schemas = ["f(Tensor x) -> Tensor", "f.x(Tensor y) -> Tensor", "f_x(Tensor x) -> Tensor"]
+    schemas += ["f_x.b(Tensor! x) -> ()"]
+    with pytest.raises(SpecError, match=r"has the C\+\+ name of"):
+        plan(spec(*schemas))
+
+
+def test_defaults_stand_where_cpp_allows_them() -> None:
+    (op,) = plan(
+        spec("f(Tensor x, int n=1, int[] s, *, int m=2, Tensor y, bool k=True) -> ()")
+    ).operators
+    assert op.api is not None
+    assert [p.default for p in op.api.parameters] == [None, None, None, None, None, "true"]
+
+
+def test_a_default_can_be_left_out() -> None:
+    (op,) = plan(
+        spec("f(Tensor x, int n=1) -> Tensor", more="  cpp_no_default_args: [n]\n")
+    ).operators
+    assert op.api is not None and op.api.parameters[1].default is None
+
+
+def test_a_binding_by_hand_is_not_generated() -> None:
+    assert api_names("f(Tensor x) -> Tensor", more="  manual_cpp_binding: True\n") == [None]
+
+
+def test_an_operator_without_a_signature_has_no_function() -> None:
+    assert api_names("f(Tensor x, Any y) -> Tensor") == [None]
+
+
+# Nodes.
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mul", "MulBackward0"),
+        ("rms_norm", "RmsNormBackward0"),
+        ("rms_norm_backward", "RmsNormBackwardBackward0"),
+        ("_softmax", "SoftmaxBackward0"),
+        ("conv2d", "Conv2DBackward0"),
+        ("fast_forward", "FastBackward0"),
+    ],
+)
+def test_a_node_is_named_as_upstream(name: str, expected: str) -> None:
+    assert node(f"{name}(Tensor self) -> Tensor", self="grad").name == expected
+
+
+def test_nodes_of_overloads_are_numbered_in_order() -> None:
+    schemas = ["mul.B(Tensor x) -> Tensor", "mul.A(Tensor x) -> Tensor", "neg(Tensor x) -> Tensor"]
+    entries = [formulas(schema, x="grad") for schema in schemas]
+    found = plan(spec(*schemas), entries[1] + entries[2] + entries[0])
+    nodes = {str(op.operator.name): op.autograd.node for op in found.operators}
+    assert {name: item and item.name for name, item in nodes.items()} == {
+        "mul.A": "MulBackward0",
+        "neg": "NegBackward0",
+        "mul.B": "MulBackward1",
+    }
+
+
+def saved(found: NodePlan) -> dict[str, tuple[int, ...]]:
+    return {item.member: item.edges for item in found.saved}
+
+
+def test_only_what_a_formula_names_is_saved() -> None:
+    found = node("f(Tensor x, Tensor y, int n, str s) -> Tensor", x="grad * n", y="grad")
+    assert saved(found) == {"n": ()}
+
+
+def test_nothing_is_saved_for_tangents() -> None:
+    found = node("f(Tensor x, Tensor y) -> Tensor", x="grad", result="x_t * y_p")
+    assert saved(found) == {}
+
+
+def test_a_tensor_is_saved_for_the_gradients_that_need_it() -> None:
+    found = node("mul(Tensor x, Tensor y) -> Tensor", x="grad * y", y="grad * x")
+    assert saved(found) == {"y_": (0,), "x_": (1,)}
+
+
+def test_a_tensor_that_all_gradients_need_has_no_condition() -> None:
+    found = node("f(Tensor x, Tensor y) -> Tensor", x="grad * y * y", y="grad * y")
+    assert saved(found) == {"y_": ()}
+    assert saved(node("f(Tensor x) -> Tensor", x="grad * x")) == {"x_": ()}
+    assert saved(node("f(Tensor x, Tensor y) -> Tensor", x__y="both(grad, x)")) == {"x_": ()}
+
+
+def test_attributes_are_saved_in_place_of_tensors() -> None:
+    found = node("f(Tensor x, Tensor y) -> Tensor", x="g(grad, y.sym_sizes(), y.dim())", y="grad")
+    assert saved(found) == {"y_sym_sizes": (), "y_dim": ()}
+
+
+def test_a_result_is_saved_after_the_kernel() -> None:
+    found = node("f(Tensor x) -> Tensor", x="grad * result")
+    assert [(item.member, item.is_output) for item in found.saved] == [("result_", True)]
+    found = node(
+        "f(Tensor x) -> (Tensor, Tensor values)", x="grads[0] * result0 + grads[1] * values"
+    )
+    assert [item.member for item in found.saved] == ["result0_", "values_"]
+
+
+def test_a_result_called_like_an_argument_is_told_apart() -> None:
+    found = node("f(Tensor x, Tensor result) -> Tensor", x="grad * result * result_return")
+    assert [(item.member, item.is_output) for item in found.saved] == [
+        ("result_", False),
+        ("result_return_", True),
+    ]
+
+
+def test_the_gradients_of_named_results_are_found_by_name() -> None:
+    found = node("f(Tensor x) -> (Tensor a, Tensor b)", x="grad_a + grad_b")
+    assert found.gradients[0].grads == (("grad_a", 0), ("grad_b", 1))
+
+
+def test_gradients_count_only_results_that_have_them() -> None:
+    schema = "f(Tensor x) -> (Tensor a, Tensor i, Tensor b)"
+    derivatives = (
+        f"- name: {schema}\n  output_differentiability: [True, False, True]\n  x: grad_a + grad_b\n"
+    )
+    (op,) = plan(spec(schema), derivatives).operators
+    assert op.autograd.node is not None
+    assert op.autograd.node.gradients[0].grads == (("grad_a", 0), ("grad_b", 1))
+    assert [r.is_differentiable for r in op.autograd.results] == [True, False, True]
+
+
+def test_edges_are_the_tensors_with_formulas() -> None:
+    schema = "f(Tensor x, Tensor? y, Tensor[] z, Tensor w, int n) -> Tensor"
+    (op,) = plan(
+        spec(schema), formulas(schema, x="grad", y="grad", z="g(grad)", w="non_differentiable")
+    ).operators
+    found = op.autograd.node
+    assert found is not None
+    edges = [(e.argument, e.is_list, e.is_optional) for e in found.edges]
+    assert edges == [("x", False, False), ("y", False, True), ("z", True, False)]
+    assert [t.name for t in op.autograd.differentiable] == ["x", "y", "z"]
+    assert op.autograd.without_formula == ()
+
+
+def test_a_tensor_without_a_formula_must_not_require_grad() -> None:
+    schema = "f(Tensor x, Tensor y) -> Tensor"
+    (op,) = plan(spec(schema), formulas(schema, x="grad")).operators
+    assert [t.name for t in op.autograd.without_formula] == ["y"]
+
+
+def test_the_mask_is_seen() -> None:
+    found = node("f(Tensor x, Tensor y) -> Tensor", x__y="g(grad, grad_input_mask)")
+    assert [(g.edges, g.needs_mask) for g in found.gradients] == [((0, 1), True)]
+
+
+def test_operators_of_the_library_are_called_by_their_full_name() -> None:
+    found = node("f(Tensor x) -> Tensor", x="lib::g(grad) + at::h(grad)")
+    assert found.gradients[0].expression == "::lib::g(grad) + at::h(grad)"
+
+
+@pytest.mark.parametrize(
+    ("schema", "names"),
+    [
+        ("f(Tensor x, Tensor x_) -> Tensor", "x x_"),
+        ("f(Tensor x_, Tensor x) -> Tensor", "x x_"),
+        ("f(Tensor x, Tensor delete, Tensor node, Tensor keys) -> Tensor", "x delete node keys"),
+        ("f(Tensor x, Tensor ranges, Tensor computed) -> Tensor", "x ranges computed"),
+        ("f(Tensor x, Tensor lock, Tensor grad_inputs) -> Tensor", "x lock grad_inputs"),
+        ("f(Tensor x, int n, Tensor name) -> Tensor", "x x.dim() n name"),
+    ],
+)
+def test_members_and_locals_of_a_node_are_all_different(schema: str, names: str) -> None:
+    found = node(schema, x=" * ".join(["grad", *names.split()]))
+    used = [item.member for item in found.saved]
+    used += [item.local for item in found.saved if item.local != item.member]
+    assert len(set(used)) == len(used), used
+
+
+def test_an_argument_cannot_be_taken_for_a_saved_attribute() -> None:
+    schema = "f(Tensor x, int x_dim) -> Tensor"
+    with pytest.raises(SpecError, match=r"the argument 'x_dim' has the name of a saved x\.dim\(\)"):
+        node(schema, x="grad * x.dim() * x_dim")
+
+
+# What stands on the autograd keys without formulas.
+
+
+@pytest.mark.parametrize(
+    ("schema", "dispatch", "refuses", "tracks"),
+    [
+        ("f(Tensor x) -> Tensor", "CPU: k", True, False),
+        ("f(Tensor x) -> int", "CPU: k", False, False),
+        ("f(int n) -> Tensor", "CPU: k", False, False),
+        ("f(Tensor x) -> Tensor", "CompositeImplicitAutograd: k", False, False),
+        ("f(Tensor x) -> Tensor", "CompositeExplicitAutograd: k", True, False),
+        ("f(Tensor x) -> Tensor", "'CPU: k, Autograd': a", False, False),
+        ("f_(Tensor(a!) self) -> Tensor(a!)", "CPU: k", True, True),
+        ("f.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", "CPU: k", True, True),
+        ("f(Tensor! x) -> ()", "CPU: k", True, True),
+        ("f(Tensor(a) x) -> Tensor(a)", "CPU: k", True, True),
+        ("f(Tensor(a) x) -> Tensor(a)", "'CPU: k, ADInplaceOrView': a", True, False),
+    ],
+)
+def test_no_gradient_is_lost_in_silence(
+    schema: str, dispatch: str, refuses: bool, tracks: bool
+) -> None:
+    (op,) = plan(spec(schema, dispatch=dispatch.replace("'", ""))).operators
+    assert op.autograd.node is None
+    assert (op.autograd.is_not_implemented, op.autograd.tracks_aliases) == (refuses, tracks)
+
+
+def test_an_operator_can_be_declared_to_have_no_gradient() -> None:
+    native = spec("f(Tensor x) -> Tensor", more="  differentiable: False\n")
+    assert not operator(plan(native), "f").autograd.is_not_implemented
+
+
+def test_an_operator_of_tangents_only_still_refuses_backward() -> None:
+    schema = "f(Tensor x) -> Tensor"
+    (op,) = plan(spec(schema), formulas(schema, result="x_t")).operators
+    assert op.autograd.node is None
+    assert op.autograd.is_not_implemented

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a formula names, and how its text is rewritten."""
+
+from __future__ import annotations
+
+import pytest
+
+from codegen.formula import free_names, grad_indices, rename, root_namespace, take_attributes
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("grad * other", ["grad", "other"]),
+        ("grad.mul(self)", ["grad", "self"]),
+        ("mul_backward(grad, self.sizes(), self)", ["grad", "self", "self"]),
+        ("at::mul(grad, c10::nullopt)", ["grad"]),
+        ("std::get<0>(result)", ["result"]),
+        ("grad -> self.other", ["grad"]),
+        ("p->self", ["p"]),
+        ("f(\"self\", 'a', grad)", ["grad"]),
+        ("grad /* self */ * 2.0e5f", ["grad"]),
+        ("1e3 * x1 + 0x1F", ["x1"]),
+        ("grad.defined() ? self : Tensor()", ["grad", "self"]),
+        ("grads[1]", ["grads"]),
+        ("self .dim ()", ["self"]),
+        ("lib :: f(x)", ["x"]),
+        ("", []),
+        ("non_differentiable", ["non_differentiable"]),
+    ],
+)
+def test_free_names_are_values_of_their_own(text: str, names: list[str]) -> None:
+    assert [name.text for name in free_names(text)] == names
+
+
+def test_a_name_has_its_offset() -> None:
+    assert [(name.text, name.offset) for name in free_names("f( self )*other")] == [
+        ("self", 3),
+        ("other", 10),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "indices"),
+    [
+        ("grad", []),
+        ("grads[0] + grads[ 12 ]", [(0, 0), (12, 11)]),
+        ("my_grads[0]", []),
+        ("grads[i]", []),
+    ],
+)
+def test_indices_of_gradients_are_found(text: str, indices: list[tuple[int, int]]) -> None:
+    assert grad_indices(text) == indices
+
+
+def test_only_free_names_are_renamed() -> None:
+    text = "self * f(self, x.self, self(1), 'self') + selfish"
+    expected = "me * f(me, x.self, self(1), 'self') + selfish"
+    assert rename(text, {"self": "me"}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("lib::f(grad)", "::lib::f(grad)"),
+        ("::lib::f(grad)", "::lib::f(grad)"),
+        ("other::lib::f(grad)", "other::lib::f(grad)"),
+        ("mylib::f(lib::g(x))", "mylib::f(::lib::g(x))"),
+    ],
+)
+def test_the_librarys_own_namespace_is_rooted(text: str, expected: str) -> None:
+    assert root_namespace(text, "lib") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "rewritten", "members"),
+    [
+        ("grad * self.dim()", "grad * self_dim", ["self_dim"]),
+        ("f(self.sizes(), self.sizes())", "f(self_sizes, self_sizes)", ["self_sizes"]),
+        (
+            "f(self.sym_size(0), self.sym_size(-1))",
+            "f(self_sym_size_0, self_sym_size_minus_1)",
+            ["self_sym_size_0", "self_sym_size_minus_1"],
+        ),
+        ("self.scalar_type() == x", "self_scalar_type == x", ["self_scalar_type"]),
+        ("self.options()", "self_options", ["self_options"]),
+        ("self.cos()", "self.cos()", []),
+        ("other.dim() + my_self.dim() + x.self.dim()", None, []),
+        ("self.sizes()[0]", "self_sizes[0]", ["self_sizes"]),
+    ],
+)
+def test_attributes_of_a_tensor_become_members(
+    text: str, rewritten: str | None, members: list[str]
+) -> None:
+    found, saved = take_attributes(text, "self", "self")
+    assert found == (rewritten or text)
+    assert [item.member for item in saved] == members
+
+
+def test_a_saved_attribute_has_type_and_value() -> None:
+    _, (saved,) = take_attributes("x.sym_size(dim)", "x", "x_")
+    assert (saved.type, saved.value) == ("c10::SymInt", "x_.sym_size(dim)")

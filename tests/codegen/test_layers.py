@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What keeps the generator readable: one direction of imports, small files, no operator's name."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import codegen
+
+CODEGEN = Path(codegen.__file__).parent
+ROOT = CODEGEN.parent
+# Each module may import those that stand before it in a chain, and no others.
+ORDER = {
+    "errors": [],
+    "lexer": [],
+    "layout": [],
+    "schema_types": [],
+    "schema": ["errors", "lexer", "schema_types"],
+    "dispatch_keys": [],
+    "model": ["errors", "schema"],
+    "yaml_reader": ["errors"],
+    "load": ["dispatch_keys", "errors", "model", "schema", "yaml_reader"],
+    "formula": [],
+    "type_table": ["schema"],
+    "plan": ["model"],
+    "variants": ["schema"],
+    "node_analysis": ["errors", "formula", "model", "plan", "schema", "type_table"],
+    "autograd_analysis": ["errors", "model", "node_analysis", "plan", "schema", "type_table"],
+    "analysis": [
+        "autograd_analysis", "dispatch_keys", "errors", "model", "plan", "schema", "type_table",
+        "variants",
+    ],
+    "template": [],
+    "output": ["layout"],
+}  # fmt: skip
+FOR_EMITTERS = {"plan", "template", "output"}
+MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 320, 45
+# Literals that are names of operators only by chance, and what they are here.
+WORDS = {
+    "add": "part of an in-place name of Python's, __iadd__",
+    "complex": "a schema type, and the name of a dtype",
+    "div": "part of an in-place name of Python's",
+    "mul": "part of an in-place name of Python's",
+    "pin_memory": "an argument that belongs to the tensor options",
+    "pow": "part of an in-place name of Python's",
+    "std": "a namespace of C++",
+    "sub": "part of an in-place name of Python's",
+    "view_copy": "a tag",
+}
+
+
+def modules() -> dict[str, ast.Module]:
+    """Every module of the generator, by its dotted name below the package."""
+    return {
+        path.relative_to(CODEGEN).with_suffix("").as_posix().replace("/", "."): ast.parse(
+            path.read_text(encoding="utf-8")
+        )
+        for path in sorted(CODEGEN.rglob("*.py"))
+    }
+
+
+def imports(name: str, tree: ast.Module) -> tuple[set[str], set[str]]:
+    """The modules of the generator, and the packages of others, that a module imports."""
+    own: set[str] = set()
+    others: set[str] = set()
+    package = name.split(".")[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            others |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            others.add((node.module or "").partition(".")[0])
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1]
+            if node.module and node.module != "emit":
+                own.add(".".join([*base, node.module]))
+            else:
+                own |= {".".join([*base, node.module or "", a.name]).strip(".") for a in node.names}
+    return {module.replace("..", ".") for module in own}, others
+
+
+MODULES = modules()
+EMITTERS = [name for name in MODULES if name.startswith("emit.") and name != "emit.__init__"]
+
+
+def test_every_module_has_its_place_in_the_order() -> None:
+    top = {name for name in MODULES if "." not in name} - {"__init__", "__main__"}
+    assert top == set(ORDER)
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_a_module_imports_only_what_stands_before_it(name: str) -> None:
+    own, _ = imports(name, MODULES[name])
+    assert own <= set(ORDER[name])
+    positions = list(ORDER)
+    assert all(positions.index(module) < positions.index(name) for module in own)
+
+
+@pytest.mark.parametrize("name", EMITTERS)
+def test_an_emitter_imports_the_plan_and_how_to_spell_it(name: str) -> None:
+    own, _ = imports(name, MODULES[name])
+    assert own <= FOR_EMITTERS
+
+
+def test_only_the_command_line_knows_all() -> None:
+    own, _ = imports("__main__", MODULES["__main__"])
+    assert set(EMITTERS) <= own
+    assert {"analysis", "load", "output"} <= own
+    for name in ("__init__", "emit.__init__"):
+        assert imports(name, MODULES[name]) == (set(), set())
+
+
+def test_every_emitter_runs() -> None:
+    import codegen.__main__ as command_line
+
+    found = {emitter.__name__.removeprefix("codegen.") for emitter in command_line.EMITTERS}
+    assert found == set(EMITTERS)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_needs_the_standard_library_alone(name: str) -> None:
+    _, others = imports(name, MODULES[name])
+    allowed = {"yaml"} if name == "yaml_reader" else set()
+    assert others - set(sys.stdlib_module_names) <= allowed
+
+
+def operator_names() -> set[str]:
+    """The names of all operators of PyTorch's and of the project's own YAML."""
+    files = [ROOT / "native_functions.yaml"]
+    try:
+        import torchgen
+    except ImportError:
+        pass
+    else:
+        packaged = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
+        files.append(packaged / "native_functions.yaml")
+    names: set[str] = set()
+    for file in files:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith("- func: "):
+                name = line.removeprefix("- func: ").partition("(")[0]
+                names |= {name, name.partition(".")[0]}
+    return names
+
+
+def literals(tree: ast.Module) -> set[str]:
+    """The string literals of a module, docstrings left out, with the words of lists in one."""
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    split = {
+        id(node.func.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "split"
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if id(node) not in docstrings:
+                found |= set(node.value.split()) if id(node) in split else {node.value}
+    return found
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_operator_is_named(name: str) -> None:
+    assert literals(MODULES[name]) & operator_names() - WORDS.keys() == set()
+
+
+def test_words_that_are_also_operators_are_all_used() -> None:
+    used = set().union(*map(literals, MODULES.values()))
+    assert WORDS.keys() - used == set()
+    assert WORDS.keys() <= operator_names()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_file_and_its_functions_are_small(name: str) -> None:
+    tree = MODULES[name]
+    path = CODEGEN / (name.replace(".", "/") + ".py")
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES_OF_A_FILE
+    long = {
+        node.name: length
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and (length := (node.end_lineno or 0) - node.lineno + 1) > MOST_LINES_OF_A_FUNCTION
+    }
+    assert long == {}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_file_says_its_licence_and_its_place(name: str) -> None:
+    path = CODEGEN / (name.replace(".", "/") + ".py")
+    assert path.read_text(encoding="utf-8").startswith("# SPDX-License-Identifier: BSD-3-Clause\n")
+    if name != "emit.__init__":
+        assert ast.get_docstring(MODULES[name])
+
+
+def test_names_of_tags_are_those_of_torch() -> None:
+    torchgen = pytest.importorskip("torchgen")
+    from codegen.load import TAGS
+
+    tags = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native" / "tags.yaml"
+    entries = yaml.safe_load(tags.read_text(encoding="utf-8"))
+    assert {entry["tag"] for entry in entries} <= set(TAGS)

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Schema types to C++: as argument, as result, as member of a node, as default value."""
+
+from __future__ import annotations
+
+import pytest
+
+from codegen import type_table
+from codegen.schema import Argument, Schema
+
+ARGUMENTS = {
+    "Tensor": "const at::Tensor&",
+    "Tensor(a)": "const at::Tensor&",
+    "Tensor(a!)": "at::Tensor&",
+    "Tensor!": "at::Tensor&",
+    "Tensor?": "const ::std::optional<at::Tensor>&",
+    "Tensor[]": "at::TensorList",
+    "Tensor(a!)[]": "at::TensorList",
+    "Tensor?[]": "const c10::List<::std::optional<at::Tensor>>&",
+    "Scalar": "const at::Scalar&",
+    "Scalar?": "const ::std::optional<at::Scalar>&",
+    "Scalar[]": "at::ArrayRef<at::Scalar>",
+    "int": "int64_t",
+    "int?": "::std::optional<int64_t>",
+    "int[]": "at::IntArrayRef",
+    "int[2]": "at::IntArrayRef",
+    "int[1]?": "at::OptionalIntArrayRef",
+    "SymInt": "c10::SymInt",
+    "SymInt?": "::std::optional<c10::SymInt>",
+    "SymInt[2]": "c10::SymIntArrayRef",
+    "SymInt[]?": "at::OptionalSymIntArrayRef",
+    "float": "double",
+    "float?": "::std::optional<double>",
+    "float[]": "at::ArrayRef<double>",
+    "float[]?": "::std::optional<at::ArrayRef<double>>",
+    "bool": "bool",
+    "bool?": "::std::optional<bool>",
+    "bool[3]": "::std::array<bool, 3>",
+    "bool[]": "c10::List<bool>",
+    "complex": "c10::complex<double>",
+    "str": "c10::string_view",
+    "str?": "::std::optional<c10::string_view>",
+    "ScalarType?": "::std::optional<at::ScalarType>",
+    "Device?": "::std::optional<at::Device>",
+    "Layout": "at::Layout",
+    "MemoryFormat?": "::std::optional<at::MemoryFormat>",
+    "Generator?": "::std::optional<at::Generator>",
+    "Storage": "at::Storage",
+    "Stream": "at::Stream",
+    "Dict(str, Tensor)": "c10::Dict<::std::string, at::Tensor>",
+}
+RESULTS = {
+    "()": "void",
+    "Tensor": "at::Tensor",
+    "Tensor(a!)": "at::Tensor&",
+    "Tensor(a)": "at::Tensor",
+    "Tensor[]": "::std::vector<at::Tensor>",
+    "(Tensor, Tensor)": "::std::tuple<at::Tensor, at::Tensor>",
+    "(Tensor(a!), Tensor(b!))": "::std::tuple<at::Tensor&, at::Tensor&>",
+    "(Tensor, int, float[])": "::std::tuple<at::Tensor, int64_t, ::std::vector<double>>",
+    "Tensor?": "::std::optional<at::Tensor>",
+    "int": "int64_t",
+    "SymInt[]": "::std::vector<c10::SymInt>",
+    "Scalar": "at::Scalar",
+    "bool": "bool",
+    "str": "::std::string",
+}
+SAVED = {
+    "Tensor": "torch::autograd::SavedVariable",
+    "Tensor?": "torch::autograd::SavedVariable",
+    "Tensor[]": "::std::vector<torch::autograd::SavedVariable>",
+    "Tensor?[]": "::std::vector<torch::autograd::SavedVariable>",
+    "int": "int64_t",
+    "int[2]": "::std::vector<int64_t>",
+    "int[]?": "c10::OptionalArray<int64_t>",
+    "SymInt[]": "::std::vector<c10::SymInt>",
+    "float[]?": "c10::OptionalArray<double>",
+    "str": "::std::string",
+    "str?": "::std::optional<::std::string>",
+    "Scalar?": "::std::optional<at::Scalar>",
+    "bool[2]": "::std::array<bool, 2>",
+}
+# Types without a C++ spelling: their operators have boxed kernels.
+BOXED = ["Any", "Future(Tensor)", "(int, str)", "t", "Union(int, str)", "AnyEnumType"]
+
+
+def argument(text: str) -> Argument:
+    return Schema.parse(f"f({text}) -> ()").arguments[0]
+
+
+@pytest.mark.parametrize(("schema_type", "cpp"), ARGUMENTS.items())
+def test_an_argument_is_spelled_as_aten_does(schema_type: str, cpp: str) -> None:
+    assert type_table.argument_type(argument(f"{schema_type} x")) == cpp
+
+
+@pytest.mark.parametrize(("schema_type", "cpp"), RESULTS.items())
+def test_results_are_spelled_as_aten_does(schema_type: str, cpp: str) -> None:
+    assert type_table.return_type(Schema.parse(f"f() -> {schema_type}").returns) == cpp
+
+
+@pytest.mark.parametrize(("schema_type", "cpp"), SAVED.items())
+def test_a_node_owns_what_it_saves(schema_type: str, cpp: str) -> None:
+    assert type_table.saved_type(argument(f"{schema_type} x").type) == cpp
+
+
+@pytest.mark.parametrize("schema_type", BOXED)
+def test_a_type_without_a_spelling_has_none(schema_type: str) -> None:
+    schema = Schema.parse(f"f({schema_type} x) -> ({schema_type} y)")
+    assert type_table.argument_type(schema.arguments[0]) is None
+    assert type_table.return_type(schema.returns) is None
+    assert not type_table.has_signature(schema)
+
+
+@pytest.mark.parametrize("schema", ["f(Tensor x, ...) -> Tensor", "f(Tensor x) -> ..."])
+def test_an_open_number_of_values_has_no_signature(schema: str) -> None:
+    assert not type_table.has_signature(Schema.parse(schema))
+
+
+@pytest.mark.parametrize(
+    ("schema_type", "cpp"),
+    [
+        ("SymInt", "int64_t"),
+        ("SymInt[2]", "at::IntArrayRef"),
+        ("SymInt?", "::std::optional<int64_t>"),
+        ("SymInt[]?", "at::OptionalIntArrayRef"),
+        ("Tensor", "const at::Tensor&"),
+    ],
+)
+def test_a_kernel_without_symint_takes_integers(schema_type: str, cpp: str) -> None:
+    assert type_table.argument_type(argument(f"{schema_type} x"), symint=False) == cpp
+
+
+def test_mutated_tensors_can_be_passed_as_const() -> None:
+    schema = Schema.parse("f(Tensor(a!) x) -> Tensor(a!)")
+    const = "const at::Tensor&"
+    assert type_table.argument_type(schema.arguments[0], const_ref=True) == const
+    assert type_table.return_type(schema.returns, const_ref=True) == const
+
+
+@pytest.mark.parametrize(
+    ("text", "default"),
+    [
+        ("int x", None),
+        ("int x=-1", "-1"),
+        ("int? x=None", "::std::nullopt"),
+        ("int? x=3", "3"),
+        ("Tensor? x=None", "{}"),
+        ("Tensor[]? x=None", "::std::nullopt"),
+        ("float x=1e-05", "1e-05"),
+        ("bool x=True", "true"),
+        ("Scalar x=False", "false"),
+        ("Scalar x=2.5", "2.5"),
+        ("complex x=-2j", "c10::complex<double>(0, -2)"),
+        ("Scalar x=2j", "c10::complex<double>(0, 2)"),
+        ("SymInt x=1", "c10::SymInt(1)"),
+        ("int[2] x=1", "1"),
+        ("int[] x=[]", "{}"),
+        ("int[2] x=[1, -2]", "{1, -2}"),
+        ("bool[2] x=[True,False]", "{true, false}"),
+        ("bool[2] x=True", "{true, true}"),
+        ("float[] x=[0.5]", "{0.5}"),
+        ("int x=Mean", "at::Reduction::Mean"),
+        ("ScalarType x=long", "at::ScalarType::Long"),
+        ("ScalarType? x=bfloat16", "at::ScalarType::BFloat16"),
+        ("Layout x=strided", "at::kStrided"),
+        ("MemoryFormat x=contiguous_format", "at::MemoryFormat::Contiguous"),
+        ("Device x='cuda:1'", '"cuda:1"'),
+        ("str x='mean'", '"mean"'),
+        ("str x='say \"x\"'", r'"say \"x\""'),
+        (r'str x="say \"x\""', r'"say \"x\""'),
+        (r"str x='it\'s'", '"it\'s"'),
+        (r"str x='a\\b\n'", r'"a\\b\n"'),
+        ("str? x='mean'", '"mean"'),
+    ],
+)
+def test_a_default_is_spelled_in_cpp(text: str, default: str | None) -> None:
+    assert type_table.default_value(argument(text)) == default
+
+
+def test_a_default_without_symint_is_an_integer() -> None:
+    assert type_table.default_value(argument("SymInt[2] x=1"), symint=False) == "1"
+    assert type_table.default_value(argument("SymInt x=1"), symint=False) == "1"
+
+
+@pytest.mark.parametrize(
+    ("name", "identifier"),
+    [("self", "self"), ("class", "class_"), ("int", "int_"), ("out", "out"), ("keys", "keys")],
+)
+def test_keywords_get_an_underscore(name: str, identifier: str) -> None:
+    assert type_table.identifier(name) == identifier
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"), [("self", "self"), ("class", "class_"), ("keys", "keys_")]
+)
+def test_parameters_hide_nothing_that_generated_code_uses(name: str, parameter: str) -> None:
+    assert type_table.parameter_name(name) == parameter

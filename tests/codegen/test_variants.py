@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Schemas that `autogen:` derives, by torchgen's rules."""
+
+from __future__ import annotations
+
+import pytest
+from spec_runs import operator, plan
+
+from codegen.schema import OperatorName, Schema
+from codegen.variants import derive_schema
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "expected"),
+    [
+        (
+            "f(Tensor x, int n=1) -> Tensor",
+            "f.out",
+            "f.out(Tensor x, int n=1, *, Tensor(a!) out) -> Tensor(a!)",
+        ),
+        (
+            "f.a(Tensor x) -> (Tensor, Tensor)",
+            "f.a_out",
+            "f.a_out(Tensor x, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))",
+        ),
+        (
+            "f(Tensor x) -> Tensor[]",
+            "f.out",
+            "f.out(Tensor x, *, Tensor(a!)[] out) -> ()",
+        ),
+        (
+            "f(Tensor x) -> (Tensor, int)",
+            "f.out",
+            "f.out(Tensor x, *, Tensor(a!) out0) -> int",
+        ),
+        (
+            "f(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+            "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+            "f.out",
+            "f.out(int[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
+        ),
+        (
+            "f_(Tensor(a!) self, Tensor x) -> Tensor(a!)",
+            "f",
+            "f(Tensor self, Tensor x) -> Tensor",
+        ),
+        (
+            "f_(Tensor(a!) self, Tensor x) -> Tensor(a!)",
+            "f.out",
+            "f.out(Tensor self, Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
+        ),
+        (
+            "f.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
+            "f",
+            "f(Tensor x) -> Tensor",
+        ),
+        (
+            "f(Tensor(a!) x, Tensor y) -> ()",
+            "f.functional",
+            "f.functional(Tensor x, Tensor y) -> Tensor x_out",
+        ),
+        (
+            "f(Tensor x, Tensor(a!) state) -> Tensor",
+            "f.functional",
+            "f.functional(Tensor x, Tensor state) -> (Tensor, Tensor state_out)",
+        ),
+        (
+            "f(Tensor x, Tensor(a!) state) -> Tensor",
+            "f.out",
+            "f.out(Tensor x, Tensor(a!) state, *, Tensor(b!) out) -> Tensor(b!)",
+        ),
+        (
+            "f_(Tensor(a!)[] self, float s) -> ()",
+            "f",
+            "f(Tensor[] self, float s) -> Tensor[] self_out",
+        ),
+    ],
+)
+def test_derives_the_form_of_this_name(schema: str, name: str, expected: str) -> None:
+    assert str(derive_schema(Schema.parse(schema), OperatorName.parse(name))) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "reason"),
+    [
+        ("f(Tensor x) -> Tensor", "f.other", "'f.other' is neither an out= form (its overload does "
+         "not end in 'out') nor functional"),
+        ("f(Tensor x) -> int", "f.out", "'f' returns no tensor that 'f.out' could be written to"),
+    ],
+)  # fmt: skip
+def test_says_why_there_is_no_such_form(schema: str, name: str, reason: str) -> None:
+    assert derive_schema(Schema.parse(schema), OperatorName.parse(name)) == reason
+
+
+def test_declared_forms_are_operators_behind_their_entry() -> None:
+    found = plan(
+        "- func: f(Tensor x) -> Tensor\n  autogen: f.out\n  tags: [core, nondeterministic_seeded]\n"
+        "- func: g(Tensor x) -> Tensor\n"
+    )
+    assert [str(op.operator.name) for op in found.operators] == ["f", "f.out", "g"]
+    out = operator(found, "f.out")
+    assert out.kernels == ()
+    assert out.tags == ("generated", "nondeterministic_seeded", "pt2_compliant_tag")
+    assert out.spec_line == "native_functions.yaml:1"
+
+
+def test_two_entries_may_declare_the_same_form() -> None:
+    found = plan(
+        "- func: f(Tensor self) -> Tensor\n  autogen: f.out\n"
+        "- func: f_(Tensor(a!) self) -> Tensor(a!)\n  autogen: f, f.out\n"
+    )
+    assert [str(op.operator.name) for op in found.operators] == ["f", "f.out", "f_"]

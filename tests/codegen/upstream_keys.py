@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""For every key of native_functions.yaml an entry without it, and what the key is then set to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from upstream_specs import Entry
+
+_PLAIN: Entry = {
+    "func": "op(Tensor self, int n=1) -> Tensor",
+    "dispatch": {"CPU": "op_cpu", "CUDA": "op_cuda"},
+}
+_WITHOUT_KERNELS: Entry = {"func": "op(Tensor self, int n=1) -> Tensor"}
+_INPLACE: Entry = {"func": "op_(Tensor(a!) self) -> Tensor(a!)", "dispatch": {"CPU": "op_cpu_"}}
+_OUT: Entry = {
+    "func": "op.out(Tensor self, int n, *, Tensor(a!) out) -> Tensor(a!)",
+    "dispatch": {"CPU": "op_out_cpu", "SparseCPU": "op_out_sparse"},
+}
+_STRUCTURED: Entry = {**_OUT, "structured": True}
+
+CHANGES: dict[str, tuple[Entry, Any]] = {
+    "func": (_PLAIN, "op(Tensor self, int n=2) -> Tensor"),
+    "dispatch": (_PLAIN, {"CPU": "op_cpu"}),
+    "tags": (_PLAIN, ["core"]),
+    "doc": (_PLAIN, "What it does."),
+    "pt2_compliant": (_PLAIN, False),
+    "differentiable": (_PLAIN, False),
+    "device_check": (_PLAIN, "NoCheck"),
+    "device_guard": (_PLAIN, False),
+    "manual_kernel_registration": (_WITHOUT_KERNELS, True),
+    "autogen": (_PLAIN, "op.out"),
+    "use_const_ref_for_mutable_tensors": (_INPLACE, True),
+    "cpp_no_default_args": (_PLAIN, ["n"]),
+    "structured": (_OUT, True),
+    "structured_delegate": (_WITHOUT_KERNELS, "op.out"),
+    "structured_inherits": (_STRUCTURED, "TensorIteratorBase"),
+    "precomputed": (_STRUCTURED, ["n -> int m"]),
+    "ufunc_inner_loop": (_STRUCTURED, {"Generic": "op (AllAndComplex)"}),
+    "variants": (_PLAIN, "function, method"),
+    "python_module": (_PLAIN, "nn"),
+    "manual_cpp_binding": (_PLAIN, True),
+    "category_override": (_PLAIN, "dummy"),
+}

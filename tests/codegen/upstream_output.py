@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads generated C++ back into plain values, however its lines are broken."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from upstream_torchgen import Function, Wrapper, spelling
+
+_DEFINITION = re.compile(r'm\.def\(\s*"((?:[^"\\]|\\.)*)",\s*\{([^}]*)\}\s*\);')
+_NAMESPACE_OR_KERNEL = re.compile(
+    r"^namespace ([\w:]+) \{$|((?:^// \S+:\d+: \w+: .*\n)+)((?:.|\n)*?);$", re.MULTILINE
+)
+_BLOCK = re.compile(
+    r"^void (register_\w+)\(torch::Library& m\) \{\n(.*?)\n\}\n"
+    r"\s*const bool \w+ =\s*library\(\)\.add\(\s*torch::Library::IMPL,\s*"
+    r"c10::DispatchKey::(\w+),\s*&\1\s*\);",
+    re.MULTILINE | re.DOTALL,
+)
+_IMPL = re.compile(r'm\.impl\(\s*"([^"]*)",\s*(.*?)\);\n', re.DOTALL)
+_WRAPPER = re.compile(
+    r"^// \S+:\d+: .*\n((?:.|\n)*?) \{\n((?:.|\n)*?)^  return ((?:.|\n)*?);\n\}", re.MULTILINE
+)
+_CHECK = re.compile(r'same_device\.check\(\s*"(\w+)",\s*(\w+)\s*\)')
+_GUARD = re.compile(r"OptionalDeviceGuard guard\(\s*device_of\(\s*(\w+)\s*\)\s*\)")
+_WITH_CUDA = re.compile(r"^#ifdef TORCHEXT_WITH_CUDA$(.*?)^#endif", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Registration:
+    """One `m.impl`: what a dispatch key runs."""
+
+    function: str  # the kernel, qualified
+    cast: str | None  # the function type that chooses among its overloads
+    wrapper: Wrapper | None
+    needs_cuda: bool  # compiled only where CUDA is
+
+
+@dataclass
+class Output:
+    """A generated folder."""
+
+    folder: Path
+
+    def _texts(self, role: str, pattern: str) -> Iterator[str]:
+        manifest = json.loads((self.folder / "manifest.json").read_text(encoding="utf-8"))
+        for path in manifest[role]:
+            if re.search(pattern, path):
+                yield (self.folder / path).read_text(encoding="utf-8")
+
+    def definitions(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """Every schema that is registered, with its tags."""
+        for text in self._texts("sources", r"/schema_\d+\.cpp$"):
+            for schema, tags in _DEFINITION.findall(text):
+                names = re.findall(r"at::Tag::(\w+)", tags)
+                yield re.sub(r"\\(.)", r"\1", schema), frozenset(names)
+
+    def declarations(self) -> dict[tuple[str, str], Function]:
+        """Operator and dispatch key to the kernel that is declared for them."""
+        found: dict[tuple[str, str], Function] = {}
+        for text in self._texts("headers", r"/kernels/\w+\.h$"):
+            space = ""
+            for match in _NAMESPACE_OR_KERNEL.finditer(text):
+                if match.group(1):
+                    space = match.group(1)
+                    continue
+                function = _function(match.group(3), f"{space}::")
+                for comment in match.group(2).splitlines():
+                    key, op = _key_and_operator(comment)
+                    place = (op, key)
+                    assert place not in found, f"{place} is declared twice"
+                    found[place] = function
+        return found
+
+    def registrations(self) -> dict[tuple[str, str], Registration]:
+        """Operator and dispatch key to what is registered for them."""
+        found: dict[tuple[str, str], Registration] = {}
+        for text in self._texts("sources", r"/dispatch_\d+\.cpp$"):
+            cuda = [match.span() for match in _WITH_CUDA.finditer(text)]
+            wrappers = dict(_wrappers(text))
+            for block in _BLOCK.finditer(text):
+                needs_cuda = any(start < block.start() < end for start, end in cuda)
+                for op, payload in _IMPL.findall(block.group(2) + "\n"):
+                    place = (op, block.group(3))
+                    assert place not in found, f"{place} is registered twice"
+                    found[place] = _registration(payload, wrappers, needs_cuda)
+        return found
+
+
+def _key_and_operator(comment: str) -> tuple[str, str]:
+    match = re.match(r"// \S+:\d+: (\w+): ([^(]+)\(", comment)
+    assert match, comment
+    return match.group(1), match.group(2)
+
+
+def _function(prototype: str, prefix: str = "") -> Function:
+    head, _, rest = " ".join(prototype.split()).partition("(")
+    result, _, name = head.rpartition(" ")
+    parameters = []
+    for parameter in _split(rest.rpartition(")")[0]):
+        type_, _, label = parameter.strip().rpartition(" ")
+        parameters.append((spelling(type_), label))
+    return Function(prefix + name, spelling(result), tuple(parameters))
+
+
+def _split(text: str) -> Iterator[str]:
+    """The parts between commas outside angle brackets."""
+    depth, start = 0, 0
+    for index, char in enumerate(text):
+        depth += (char == "<") - (char == ">")
+        if char == "," and depth == 0:
+            yield text[start:index]
+            start = index + 1
+    if text[start:].strip():
+        yield text[start:]
+
+
+def _wrappers(text: str) -> Iterator[tuple[str, tuple[Function, Wrapper, str]]]:
+    """Each wrapper's name, prototype, what it does and what it calls."""
+    for prototype, body, call in _WRAPPER.findall(text):
+        function = _function(prototype)
+        checks = _CHECK.findall(body)
+        assert all(label == value for label, value in checks), f"{function.name} mixes up names"
+        guards = _GUARD.findall(body)
+        assert len(guards) <= 1, f"{function.name} has several guards"
+        wrapper = Wrapper(frozenset(n for n, _ in checks), guards[0] if guards else None)
+        yield function.name, (function, wrapper, spelling(call))
+
+
+def _registration(
+    payload: str, wrappers: dict[str, tuple[Function, Wrapper, str]], needs_cuda: bool
+) -> Registration:
+    text = spelling(payload)
+    if match := re.fullmatch(r"TORCH_FN\(::([\w:]+)\)", text):
+        return Registration(match.group(1), None, None, needs_cuda)
+    if match := re.fullmatch(r"TORCH_FN\(static_cast<(.*)>\(&::([\w:]+)\)\)", text):
+        return Registration(match.group(2), match.group(1), None, needs_cuda)
+    match = re.fullmatch(r"TORCH_FN\((\w+)\)", text)
+    assert match, f"neither a kernel nor a wrapper: {payload}"
+    function, wrapper, call = wrappers[match.group(1)]
+    called, _, arguments = call.removeprefix("::").partition("(")
+    names = ",".join(name for _, name in function.parameters)
+    assert arguments == f"{names})", f"{function.name} passes on other arguments: {call}"
+    types = f"{function.result}(*)({','.join(type_ for type_, _ in function.parameters)})"
+    return Registration(called, types, wrapper, needs_cuda)
