@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+import re
+
 WIDTH = 100
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'')
+_LIST = re.compile(r"[({](?=[^)}])")
+_BRACKET = re.compile(rf"{_STRING.pattern}|->|[()\[\]{{}}<>,]")
 _INDENT = "    "
 
 
@@ -42,25 +47,21 @@ def _after_assignment(line: str, indent: str) -> str | None:
 
 def _argument_list(line: str) -> tuple[str, list[str], str] | None:
     """`head(`, the arguments, `)tail` of the first argument or brace list that is not empty."""
-    start, depth, quote = -1, 0, ""
+    opening = _LIST.search(_STRING.sub(lambda match: "_" * len(match.group()), line))
+    if opening is None:
+        return None
+    begin, depth = opening.end(), 1
     arguments: list[str] = []
-    begin = 0
-    for index, char in enumerate(line):
-        if quote:
-            quote = "" if char == quote and line[index - 1] != "\\" else quote
-        elif char in "\"'":
-            quote = char
-        elif start < 0:
-            if char in "({" and line[index + 1 : index + 2] not in (")", "}", ""):
-                start, depth, begin = index, 1, index + 1
-        elif char in "([{<":
+    for match in _BRACKET.finditer(line, begin):
+        char = match.group()
+        if char == "," and depth == 1:
+            arguments.append(line[begin : match.start()].strip())
+            begin = match.end()
+        elif char in ("(", "[", "{", "<"):
             depth += 1
-        elif char in ")]}" or (char == ">" and line[index - 1] != "-"):
+        elif char in (")", "]", "}", ">"):
             depth -= 1
             if depth == 0:
-                arguments.append(line[begin:index].strip())
-                return line[: start + 1], arguments, line[index:]
-        elif char == "," and depth == 1:
-            arguments.append(line[begin:index].strip())
-            begin = index + 1
+                arguments.append(line[begin : match.start()].strip())
+                return line[: opening.end()], arguments, line[match.start() :]
     return None

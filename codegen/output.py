@@ -20,6 +20,7 @@ from .layout import fold
 MANIFEST = "manifest.json"
 # Comments say where an entry stands in its spec; a change of that alone changes no code.
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n{3,}")
 _SPEC_LINE = re.compile(r"(\.ya?ml):\d+")
 
 
@@ -43,7 +44,9 @@ class FileSet:
         for file in files:
             if file.path in self.files:
                 raise ValueError(f"two emitters write {file.path}")
-            self.files[file.path] = replace(file, text=fold(file.text))
+            # An empty part leaves its blank lines behind.
+            text = _BLANK_LINES.sub("\n\n", fold(file.text)).rstrip("\n") + "\n"
+            self.files[file.path] = replace(file, text=text)
 
     def paths(self, role: str) -> list[str]:
         """The paths of all files of one role, sorted."""

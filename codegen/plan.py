@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from .model import Operator
 
@@ -163,7 +164,7 @@ class OperatorPlan:
     kernels: tuple[KernelPlan, ...]
     autograd: AutogradPlan
 
-    @property
+    @cached_property
     def schema(self) -> str:
         """The schema as registered."""
         func = self.operator.func
@@ -195,4 +196,11 @@ class Plan:
 
     def shard(self, index: int) -> list[OperatorPlan]:
         """The operators of one shard, in YAML order."""
-        return [op for op in self.operators if op.shard == index]
+        return self._by_shard.get(index, [])
+
+    @cached_property
+    def _by_shard(self) -> dict[int, list[OperatorPlan]]:
+        found: dict[int, list[OperatorPlan]] = {}
+        for op in self.operators:
+            found.setdefault(op.shard, []).append(op)
+        return found

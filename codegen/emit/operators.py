@@ -34,6 +34,10 @@ $handles
 
 } // namespace torchext::generated::$namespace::operators
 
+$api
+"""
+
+_API = """
 namespace $namespace {
 
 $functions
@@ -105,7 +109,7 @@ def emit(plan: Plan) -> Iterator[File]:
             banner=head,
             namespace=space,
             handles=_joined(_handle(op, op.signature) for op in operators if op.signature),
-            functions=_joined(_function(space, op) for op in operators if op.api),
+            api=_api(space, [op for op in operators if op.api]),
         )
         yield File(f"include/{space}/ops/{group}.h", text, "header")
     includes = [f"#include <{space}/ops/{group}.h>" for group in sorted(groups)]
@@ -123,6 +127,14 @@ def emit(plan: Plan) -> Iterator[File]:
                 definitions=_joined(_definition(space, op, op.signature) for op in shard),
             )
             yield File(f"src/ops_{index}.cpp", text, "source")
+
+
+def _api(namespace: str, operators: list[OperatorPlan]) -> str | list[str]:
+    """The functions of the C++ API; nothing where all of a group are written by hand."""
+    if not operators:
+        return []
+    functions = _joined(_function(namespace, op) for op in operators)
+    return fill(_API, namespace=namespace, functions=functions).rstrip()
 
 
 def _joined(blocks: Iterator[str]) -> str:

@@ -122,7 +122,7 @@ def test_lines_of_specs_in_comments_keep_the_time(tmp_path: Path) -> None:
         SPEC_LINES.format(3).replace("mul()", "neg()"),
         SPEC_LINES.format(3).replace("int", "bool"),
         SPEC_LINES.format(3).replace("a.yaml:1", "a.yaml:2"),  # after code: not a comment line
-        SPEC_LINES.format(3) + "\n",
+        SPEC_LINES.format(3) + "int y;\n",
         'm.def("a.yaml:3");\n',
     ],
 )

@@ -2,7 +2,8 @@
 """The PrivateUse1 test device, named "torchext": built, loaded and named on first use.
 
 Reads csrc/testing, beside the package in a checkout, inside it when installed; writes to
-build/testing of the checkout, or to torch's extension cache. One build a torch version, kept until a source changes.
+build/testing of the checkout, or to torch's extension cache. One build a torch version, kept
+until a source changes.
 """
 
 import contextlib
@@ -148,6 +149,8 @@ def _device_module(library: ctypes.CDLL) -> types.ModuleType:
     module.set_device = lambda device: exchange(device) and None
     module.device = device_context
     module.synchronize = lambda device=None: None
+    # torch.autocast asks for it, and torch.utils.checkpoint for torch.autocast
+    module.get_amp_supported_dtype = lambda: [torch.float16, torch.bfloat16]
     # Random numbers come from the CPU's generator, seeded by torch itself. Its state stands in for
     # the device's: torch.library.opcheck, for one, saves and restores that of the accelerator.
     module._is_in_bad_fork = lambda: False
