@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from . import type_table
 from .autograd_analysis import AutogradAnalysis
-from .dispatch_keys import COMPOSITE_KEYS, is_guarded, needs_cuda
+from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
 from .errors import Errors
 from .model import Derivative, DispatchEntry, Operator
 from .plan import KernelPlan, OperatorPlan, Parameter, Plan, Signature, Tensors
@@ -48,7 +48,7 @@ def plan_library(
                     group=group,
                     shard=zlib.crc32(group.encode()) % shards,
                     tags=_tags(operator),
-                    handle=operator.name.identifier,
+                    handle=_handle(operator),
                     signature=_signature(operator),
                     api_name=None,
                     api=None,
@@ -58,6 +58,7 @@ def plan_library(
             )
     _check_namespace(namespace, everything, errors)
     _check_handles(plans, errors)
+    _check_parameters(plans, errors)
     return Plan(namespace, specs, shards, tuple(_with_api(_with_casts(plans))))
 
 
@@ -101,6 +102,12 @@ def _group(operator: Operator) -> str:
     """`mul` for mul, mul_ and mul.out: a lower-case file name."""
     base = operator.func.name.base
     return (base if base.startswith("__") else base.rstrip("_") or base).lower()
+
+
+def _handle(operator: Operator) -> str:
+    """The name of the handle's class, which has members of its own."""
+    name = type_table.identifier(operator.name.identifier)
+    return f"{name}_" if name in ("call", "redispatch", "schema") else name
 
 
 def _tags(operator: Operator) -> tuple[str, ...]:
@@ -165,7 +172,7 @@ def _check_dispatch(operator: Operator, entries: list[DispatchEntry], errors: Er
         name = entry.kernel.rpartition("::")[2]
         if type_table.identifier(name) != name:
             errors.add(entry.location, f"a kernel cannot be called '{name}' in C++")
-        if entry.kernel == FALLBACK and entry.key in ("CPU", "Meta", *COMPOSITE_KEYS):
+        if entry.kernel == FALLBACK and (entry.key not in BACKENDS or entry.key in ("CPU", "Meta")):
             errors.add(entry.location, f"{entry.key} cannot fall back to the CPU")
     both = [k for k in ("CompositeImplicitAutograd", "CompositeExplicitAutograd") if k in keys]
     if len(both) > 1:
@@ -224,6 +231,17 @@ def _check_namespace(namespace: str, operators: list[Operator], errors: Errors) 
             message = f"an operator cannot be called '{operator.func.name.base}'"
             with errors.about(str(operator.name)):
                 errors.add(operator.location, message, "the kernels' C++ namespace has this name")
+
+
+def _check_parameters(plans: list[OperatorPlan], errors: Errors) -> None:
+    """`default` and `default_` would both be the C++ parameter `default_`."""
+    for plan in plans:
+        names = [p.name for p in plan.signature.parameters] if plan.signature else []
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            with errors.about(str(plan.operator.name)):
+                message = f"two arguments of '{plan.operator.name}' would be '{twice}' in C++"
+                errors.add(plan.operator.location, message)
 
 
 def _check_handles(plans: list[OperatorPlan], errors: Errors) -> None:

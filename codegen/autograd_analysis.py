@@ -15,7 +15,7 @@ from .errors import Errors, did_you_mean
 from .model import Derivative, Operator
 from .node_analysis import NodeAnalysis
 from .plan import AutogradPlan
-from .schema import OperatorName
+from .schema import OperatorName, Return
 
 _COMPOSITE_IMPLICIT = {"CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor"}
 
@@ -68,6 +68,8 @@ class AutogradAnalysis:
             message = f"'{operator.name}' {what}; formulas are for functional operators"
         elif not operator.differentiable:
             message = f"'{operator.name}' has 'differentiable: False' and formulas"
+        elif odd := [r for r in operator.func.returns if _is_odd_result(r)]:
+            message = f"a result of type '{odd[0].type}' cannot have a formula"
         elif not type_table.has_signature(operator.func):
             message = f"'{operator.name}' has no C++ signature, so it cannot have formulas"
         elif others := [key for key, _ in derivative.dispatch if key != "Default"]:
@@ -107,6 +109,10 @@ def is_composite_implicit(operator: Operator) -> bool:
         return True
     keys = {entry.key for entry in operator.dispatch}
     return "CompositeImplicitAutograd" in keys and keys <= _COMPOSITE_IMPLICIT
+
+
+def _is_odd_result(result: Return) -> bool:
+    return result.type.is_tensor_like and result.type.plain not in ("Tensor", "Tensor[]")
 
 
 def node_prefix(base: str) -> str:

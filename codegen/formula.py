@@ -19,6 +19,7 @@ _TOKEN = re.compile(
       | (?P<op>->|::|\s+|.)""",
     re.VERBOSE | re.DOTALL,
 )
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
 _GRAD = re.compile(r"\bgrads\s*\[\s*(\d+)\s*\]")
 
 
@@ -85,6 +86,23 @@ def free_names(text: str) -> list[Name]:
 def grad_indices(text: str) -> list[tuple[int, int]]:
     """The i of every `grads[i]`, with its offset."""
     return [(int(m.group(1)), m.start()) for m in _GRAD.finditer(text)]
+
+
+def why_no_expression(text: str) -> str | None:
+    """Why a text would take generated code around it with it; None where it would not."""
+    closing: list[str] = []
+    tokens = [m for m in _TOKEN.finditer(text) if m.lastgroup not in ("comment", "string")]
+    for token, after in zip(tokens, [*tokens[1:], None]):
+        char = token.group()
+        if char == "/" and after and after.group() == "/" and after.start() == token.end():
+            return "'//' begins a comment"
+        if char in _CLOSING:
+            closing.append(_CLOSING[char])
+        elif char in _CLOSING.values() and (not closing or closing.pop() != char):
+            return f"'{char}' closes nothing"
+        elif char == ";" and "}" not in closing:
+            return "';' ends a statement"
+    return f"'{closing[-1]}' is missing" if closing else None
 
 
 def rename(text: str, names: Mapping[str, str]) -> str:

@@ -11,7 +11,14 @@ from collections.abc import Iterable
 
 from . import type_table
 from .errors import Errors, Location, did_you_mean
-from .formula import free_names, grad_indices, rename, root_namespace, take_attributes
+from .formula import (
+    free_names,
+    grad_indices,
+    rename,
+    root_namespace,
+    take_attributes,
+    why_no_expression,
+)
 from .model import Derivative, Formula, Operator
 from .plan import AutogradPlan, EdgePlan, GradientPlan, NodePlan, ResultPlan, SavedPlan, Tensors
 from .schema import Argument
@@ -45,7 +52,7 @@ class NodeAnalysis:
 
     def plan(self) -> AutogradPlan:
         """The plan; meaningful only where no error was noted."""
-        tensors = [a for a in self.func.arguments if a.type.plain in _DIFFERENTIABLE_TYPES]
+        tensors = [a for a in self.func.arguments if a.type.is_tensor_like]
         order = [a for a in tensors if self._has_gradient(a.name)]
         declared = {n for n, f in self.gradients.items() if f.text == NON_DIFFERENTIABLE}
         undeclared = [a for a in tensors if a.name not in self.gradients]
@@ -134,7 +141,12 @@ class NodeAnalysis:
 
     def _check_text(self, formula: Formula) -> None:
         """Identifiers that look like a misspelled argument, and gradients that do not exist."""
+        if (why := why_no_expression(formula.text)) is not None:
+            self.errors.add(formula.location, f"the formula is no C++ expression: {why}")
         flow = len(self.named_grads)
+        if any(r.is_differentiable and "vector" in r.type for r in self.results):
+            self._check_list_grads(formula)
+            return
         for index, offset in grad_indices(formula.text):
             if index >= flow:
                 what = f"'grads[{index}]' but the operator has {flow} differentiable results"
@@ -148,6 +160,13 @@ class NodeAnalysis:
             hint = did_you_mean(name.text, known)
             if hint is not None:
                 self.errors.add(formula.at(name.offset), f"formula names no '{name.text}'", hint)
+
+    def _check_list_grads(self, formula: Formula) -> None:
+        """A list result has one gradient per element, so that only all of them have a name."""
+        names = {n.text for n in free_names(formula.text)} - {"grads"}
+        if grad_indices(formula.text) or names & {"grad", *self.named_grads}:
+            what = f"'{self.operator.name}' returns a list: a formula gets its gradients as 'grads'"
+            self.errors.add(formula.location, what, "grads[i] is that of the i-th element")
 
     def _node(self, order: list[Argument]) -> NodePlan:
         edges = tuple(

@@ -164,11 +164,17 @@ def _function(namespace: str, op: OperatorPlan) -> str:
     return fill(
         _FUNCTION,
         namespace=namespace,
-        doc=[f"/// {line}".rstrip() for line in doc.splitlines()],
+        doc=[_comment(line) for line in doc.splitlines()],
         prototype=op.api.prototype(op.api_name, defaults=True),
         handle=op.handle,
         arguments=op.signature.names,
     )
+
+
+def _comment(line: str) -> str:
+    """A line of a comment; a backslash at its end would continue the comment on the next line."""
+    text = f"/// {line}".rstrip()
+    return f"{text}." if text.endswith("\\") else text
 
 
 def _definition(namespace: str, op: OperatorPlan, signature: Signature) -> str:

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..output import File, banner
-from ..plan import AutogradPlan, NodePlan, OperatorPlan, Plan, SavedPlan, Signature, Tensors
+from ..plan import (
+    AutogradPlan,
+    NodePlan,
+    OperatorPlan,
+    Parameter,
+    Plan,
+    SavedPlan,
+    Signature,
+    Tensors,
+)
 from ..template import fill
 
 _SOURCE = """
@@ -59,6 +68,7 @@ $saved
     return operators::$handle::redispatch(keys & c10::after_autograd_keyset$arguments);
   }();
   if (node) {
+$fresh
 $history
 $outputs
   }
@@ -135,6 +145,7 @@ def _kernel(namespace: str, op: OperatorPlan) -> str:
     assert node is not None and signature is not None  # analysis refuses formulas otherwise
     name = f"{namespace}::{op.operator.name}"
     results = [r.local for r in autograd.results]
+    more = "".join(f", {p.name}" for p in _tensor_parameters(op, signature))
     inputs = [s for s in node.saved if not s.is_output]
     outputs = [s for s in node.saved if s.is_output]
     return fill(
@@ -151,10 +162,20 @@ def _kernel(namespace: str, op: OperatorPlan) -> str:
         results=results[0] if len(results) == 1 else f"[{', '.join(results)}]",
         handle=op.handle,
         arguments="".join(f", {p.name}" for p in signature.parameters),
+        fresh=[
+            f'    check_new("{name}", {r.local}{more});'
+            for r in autograd.results
+            if r.is_differentiable
+        ],
         history=list(_history(autograd)),
         outputs=[_save(item) for item in outputs],
         returned=_returned(signature, results),
     )
+
+
+def _tensor_parameters(op: OperatorPlan, signature: Signature) -> list[Parameter]:
+    arguments = zip(op.operator.func.arguments, signature.parameters)
+    return [parameter for arg, parameter in arguments if arg.type.is_tensor_like]
 
 
 def _check(function: str, name: str, tensors: Tensors) -> str:

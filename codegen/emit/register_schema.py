@@ -13,6 +13,7 @@ _SOURCE = """
 $banner
 #include <ATen/core/enum_tag.h>
 #include <$namespace/library.h>
+#include <torchext/compat.h>
 
 namespace torchext::generated::$namespace {
 namespace {
@@ -21,11 +22,16 @@ void register_schemas_$index(torch::Library& m) {
 $definitions
 }
 
-const bool schemas_registered_$index = library().add($arguments);
+TORCHEXT_RUN_FIRST void add_schemas_$index() {
+  library().add($arguments);
+}
 
 } // namespace
 } // namespace torchext::generated::$namespace
 """
+
+# Tags that are empty on a torch that lacks them (compat.h).
+_RECENT_TAGS = {"inplace": "TORCHEXT_TAG_INPLACE", "out": "TORCHEXT_TAG_OUT"}
 
 
 def emit(plan: Plan) -> Iterator[File]:
@@ -50,5 +56,7 @@ def emit(plan: Plan) -> Iterator[File]:
 
 def _definition(op: OperatorPlan) -> str:
     schema = op.schema.replace("\\", "\\\\").replace('"', '\\"')
-    tags = ", ".join(f"at::Tag::{tag}" for tag in op.tags)
+    recent = [_RECENT_TAGS[tag] for tag in op.tags if tag in _RECENT_TAGS]
+    others = ", ".join(f"at::Tag::{tag}" for tag in op.tags if tag not in _RECENT_TAGS)
+    tags = " ".join([*recent, others]).strip()
     return f'  // {op.spec_line}\n  m.def("{schema}", {{{tags}}});'

@@ -9,8 +9,8 @@
 namespace {
 
 void fill(at::TensorIteratorBase& iter, const at::Scalar& alpha) {
-  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
-      at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::add", [&] {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
+      at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::add", [&] {
         using Acc = at::opmath_type<scalar_t>;
         const auto factor = alpha.to<Acc>();
         // Not binary_kernel: at::add rounds a scalar beside float16 to float16 first.

@@ -20,8 +20,8 @@ T product(T a, T b) {
 }
 
 void fill(at::TensorIteratorBase& iter) {
-  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
-      at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::mul", [&] {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
+      at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::mul", [&] {
         using Acc = at::opmath_type<scalar_t>;
         myns::native::binary_kernel<scalar_t>(iter, [](Acc a, Acc b) { return product(a, b); });
       });

@@ -12,10 +12,16 @@
 namespace {
 
 void fill(at::TensorIteratorBase& iter, const at::Scalar& c) {
-  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
-      at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::muladd", [&] {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
+      at::kComplexHalf,
+      at::kHalf,
+      at::kBFloat16,
+      at::kBool,
+      iter.common_dtype(),
+      "myns::muladd",
+      [&] {
         using Acc = at::opmath_type<scalar_t>;
-        const auto addend = c.to<Acc>();
+        const auto addend = myns::native::converted_addend<Acc>(c);
         myns::native::binary_kernel<scalar_t>(
             iter, [addend](Acc a, Acc b) { return static_cast<Acc>(a * b + addend); });
       });

@@ -17,8 +17,8 @@ struct AddScaled {
 };
 
 void fill(at::TensorIteratorBase& iter, const at::Scalar& alpha) {
-  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
-      at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::add", [&] {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
+      at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::add", [&] {
         using Acc = at::opmath_type<scalar_t>;
         at::native::opmath_gpu_kernel_with_scalars<scalar_t>(iter, AddScaled<Acc>{alpha.to<Acc>()});
       });

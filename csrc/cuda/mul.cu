@@ -15,8 +15,8 @@ struct Multiply {
 };
 
 void fill(at::TensorIteratorBase& iter) {
-  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
-      at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::mul", [&] {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
+      at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::mul", [&] {
         using Acc = at::opmath_type<scalar_t>;
         at::native::opmath_symmetric_gpu_kernel_with_scalars<scalar_t>(iter, Multiply<Acc>());
       });

@@ -20,11 +20,17 @@ struct MultiplyAdd {
 };
 
 void fill(at::TensorIteratorBase& iter, const at::Scalar& c) {
-  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
-      at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::muladd", [&] {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
+      at::kComplexHalf,
+      at::kHalf,
+      at::kBFloat16,
+      at::kBool,
+      iter.common_dtype(),
+      "myns::muladd",
+      [&] {
         using Acc = at::opmath_type<scalar_t>;
         at::native::opmath_symmetric_gpu_kernel_with_scalars<scalar_t>(
-            iter, MultiplyAdd<Acc>{c.to<Acc>()});
+            iter, MultiplyAdd<Acc>{myns::native::converted_addend<Acc>(c)});
       });
 }
 

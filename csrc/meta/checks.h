@@ -34,4 +34,18 @@ inline void check_shape(
       same, op, ": ", argument, " must have shape ", expected, ", got ", tensor.sym_sizes());
 }
 
+/// Of an operator whose last dimension holds two halves.
+inline void check_even_rows(const char* op, const char* argument, const at::Tensor& tensor) {
+  check_has_rows(op, argument, tensor);
+  check_floating(op, argument, tensor);
+  const c10::SymInt last = tensor.sym_size(-1);
+  TORCH_CHECK(
+      (last % 2).sym_eq(0).expect_true(__FILE__, __LINE__),
+      op,
+      ": ",
+      argument,
+      " must have an even last dimension, got ",
+      last);
+}
+
 } // namespace myns::native

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/native/TypeProperties.h>
+#include <c10/util/TypeCast.h>
 #include <torchext/elementwise.h>
 
 namespace myns::native {
@@ -12,6 +13,15 @@ namespace myns::native {
 inline bool is_promoted_by_addend(const at::Tensor& a, const at::Tensor& b, const at::Scalar& c) {
   const at::ScalarType product = at::native::result_type({a, b});
   return torchext::promote_with_scalar(product, c) != product;
+}
+
+/// `c` in the arithmetic type, as a 0-dim tensor would be converted: 1e40 is infinite in float32.
+template <typename Acc>
+Acc converted_addend(const at::Scalar& c) {
+  if (c.isComplex()) {
+    return c10::convert<Acc>(c.toComplexDouble());
+  }
+  return c.isFloatingPoint() ? c10::convert<Acc>(c.toDouble()) : c10::convert<Acc>(c.toLong());
 }
 
 } // namespace myns::native

@@ -2,6 +2,8 @@
 //
 // No Meta kernel of its own: built of ATen operators, for every device and every order of autograd.
 
+#include "rms_norm.h"
+
 #include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 #include <myns/kernels/rms_norm_jvp.h>
@@ -13,6 +15,8 @@ at::Tensor myns::native::rms_norm_jvp(
     const std::optional<at::Tensor>& weight,
     const std::optional<at::Tensor>& weight_t,
     double eps) {
+  check_rms_norm("myns::rms_norm_jvp", input, weight);
+  check_shape("myns::rms_norm_jvp", "input_t", input_t, input.sym_sizes());
   const at::ScalarType dtype = at::toOpMathType(input.scalar_type());
   const at::Tensor x = input.to(dtype);
   const at::Tensor dx = input_t.to(dtype);

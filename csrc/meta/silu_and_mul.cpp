@@ -8,15 +8,8 @@
 
 at::Tensor myns::native::silu_and_mul_meta(const at::Tensor& input) {
   constexpr auto op = "myns::silu_and_mul";
-  check_has_rows(op, "input", input);
-  check_floating(op, "input", input);
-  const c10::SymInt last = input.sym_size(-1);
-  TORCH_CHECK(
-      (last % 2).sym_eq(0).expect_true(__FILE__, __LINE__),
-      op,
-      ": input must have an even last dimension, got ",
-      last);
+  check_even_rows(op, "input", input);
   c10::SymDimVector sizes(input.sym_sizes().begin(), input.sym_sizes().end());
-  sizes.back() = last / 2;
+  sizes.back() = input.sym_size(-1) / 2;
   return at::empty_symint(sizes, input.options());
 }

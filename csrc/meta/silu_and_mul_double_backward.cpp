@@ -2,6 +2,8 @@
 //
 // No Meta kernel of its own: built of ATen operators, for every device and every order of autograd.
 
+#include "checks.h"
+
 #include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -9,6 +11,9 @@
 
 at::Tensor myns::native::silu_and_mul_double_backward(
     const at::Tensor& grad_grad_input, const at::Tensor& grad_output, const at::Tensor& input) {
+  constexpr auto op = "myns::silu_and_mul_double_backward";
+  check_even_rows(op, "input", input);
+  check_shape(op, "grad_grad_input", grad_grad_input, input.sym_sizes());
   const at::ScalarType dtype = at::toOpMathType(input.scalar_type());
   const std::vector<at::Tensor> halves = input.to(dtype).chunk(2, -1);
   const std::vector<at::Tensor> grads = grad_grad_input.to(dtype).chunk(2, -1);

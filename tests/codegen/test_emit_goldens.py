@@ -577,6 +577,7 @@ at::Tensor halve::redispatch(c10::DispatchKeySet keys, const at::Tensor& self, b
 
 #include <ATen/core/enum_tag.h>
 #include <goldens/library.h>
+#include <torchext/compat.h>
 
 namespace torchext::generated::goldens {
 namespace {
@@ -598,8 +599,9 @@ void register_schemas_0(torch::Library& m) {
   m.def("halve(Tensor self, *, bool default=True) -> Tensor", {at::Tag::pt2_compliant_tag});
 }
 
-const bool schemas_registered_0 =
-    library().add(torch::Library::FRAGMENT, std::nullopt, &register_schemas_0);
+TORCHEXT_RUN_FIRST void add_schemas_0() {
+  library().add(torch::Library::FRAGMENT, std::nullopt, &register_schemas_0);
+}
 
 } // namespace
 } // namespace torchext::generated::goldens
@@ -904,6 +906,7 @@ at::Tensor autograd_mul_Tensor(
     return operators::mul_Tensor::redispatch(keys & c10::after_autograd_keyset, self, other);
   }();
   if (node) {
+    check_new("goldens::mul.Tensor", result, self, other);
     set_result_history(result, node);
   }
   return result;
@@ -933,6 +936,7 @@ at::Tensor autograd_mul_Tensor(
         keys & c10::after_autograd_keyset, parts, weight, size, eps);
   }();
   if (node) {
+    check_new("goldens::blend", blended, parts, weight);
     set_result_history(blended, node);
     node->total_ = save(total, /*is_output=*/true);
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ATen/core/IListRef.h>
+#include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/TensorBody.h>
@@ -56,6 +57,22 @@ template <typename F>
 void for_each_tensor(const F& f, const c10::List<std::optional<at::Tensor>>& tensors) {
   for (const std::optional<at::Tensor> tensor : tensors) {
     for_each_tensor(f, tensor);
+  }
+}
+
+template <typename F, typename Key>
+void for_each_tensor(const F& f, const c10::Dict<Key, at::Tensor>& tensors) {
+  for (const auto& entry : tensors) {
+    f(entry.value());
+  }
+}
+
+template <typename F, typename Inner>
+void for_each_tensor(const F& f, const c10::List<c10::List<Inner>>& lists) {
+  for (const c10::List<Inner> list : lists) {
+    for (const Inner item : list) {
+      for_each_tensor(f, item);
+    }
   }
 }
 

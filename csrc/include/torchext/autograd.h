@@ -33,7 +33,9 @@ template <typename... Arguments>
 bool any_requires_grad(const Arguments&... arguments) {
   bool found = false;
   if (torch::autograd::GradMode::is_enabled()) {
-    const auto look = [&](const at::Tensor& t) { found = found || (t.defined() && t.requires_grad()); };
+    const auto look = [&](const at::Tensor& t) {
+      found = found || (t.defined() && t.requires_grad());
+    };
     (for_each_tensor(look, arguments), ...);
   }
   return found;
@@ -44,7 +46,8 @@ template <typename... Arguments>
 torch::autograd::edge_list collect_edges(const Arguments&... arguments) {
   torch::autograd::edge_list edges;
   const auto add = [&](const at::Tensor& t) {
-    edges.push_back(t.defined() ? torch::autograd::impl::gradient_edge(t) : torch::autograd::Edge());
+    edges.push_back(
+        t.defined() ? torch::autograd::impl::gradient_edge(t) : torch::autograd::Edge());
   };
   (for_each_tensor(add, arguments), ...);
   return edges;
@@ -77,6 +80,22 @@ void check_no_requires_grad(const char* op, const char* name, const Argument& ar
       "' requires grad, and the derivative for it is not implemented");
 }
 
+/// Refuses a result that is an argument: its history would become that of the caller's tensor.
+template <typename Result, typename... Arguments>
+void check_new(const char* op, const Result& result, const Arguments&... arguments) {
+  const auto check = [&](const at::Tensor& made) {
+    const auto compare = [&](const at::Tensor& given) {
+      TORCH_CHECK(
+          !made.defined() || made.unsafeGetTensorImpl() != given.unsafeGetTensorImpl(),
+          op,
+          ": the kernel returned one of its arguments, expected a new tensor: return a copy, or "
+          "declare the alias in the schema");
+    };
+    (for_each_tensor(compare, arguments), ...);
+  };
+  for_each_tensor(check, result);
+}
+
 /// Marks a result as computed by the node, in the order of the results: each call adds an input.
 /// One that cannot require grad adds an input too, so that formulas count as the operator does.
 inline void set_result_history(
@@ -84,7 +103,7 @@ inline void set_result_history(
     const NodePtr<torch::autograd::Node>& node,
     bool is_differentiable = true) {
   const bool flows = is_differentiable && result.defined() &&
-      torch::autograd::isDifferentiableType(result.scalar_type());
+                     torch::autograd::isDifferentiableType(result.scalar_type());
   if (flows) {
     torch::autograd::set_history(result, node);
   } else {
@@ -122,7 +141,8 @@ inline std::vector<SavedVariable> save(at::TensorList tensors, bool is_output = 
 
 inline std::vector<SavedVariable> save(const c10::List<std::optional<at::Tensor>>& tensors) {
   std::vector<SavedVariable> saved;
-  for_each_tensor([&](const at::Tensor& t) { saved.emplace_back(t, /*is_output=*/false); }, tensors);
+  for_each_tensor(
+      [&](const at::Tensor& t) { saved.emplace_back(t, /*is_output=*/false); }, tensors);
   return saved;
 }
 
@@ -169,8 +189,7 @@ inline std::vector<at::Tensor> unpack(const std::vector<SavedVariable>& saved) {
 }
 
 inline std::vector<at::Tensor> unpack(
-    const std::vector<SavedVariable>& saved,
-    torch::autograd::Node& node) {
+    const std::vector<SavedVariable>& saved, torch::autograd::Node& node) {
   std::vector<at::Tensor> tensors;
   tensors.reserve(saved.size());
   for (const SavedVariable& one : saved) {

@@ -7,6 +7,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <ATen/ops/alias.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torchext/autograd.h>
@@ -123,6 +124,23 @@ class BoxedCall {
   std::vector<c10::IValue> values_;
 };
 
+/// The tensor among those of an argument that a result is a view of.
+inline at::Tensor base_of(
+    const std::string& name, const at::Tensor& view, const c10::IValue& argument) {
+  at::Tensor base;
+  for_each_boxed_tensor(
+      [&](const at::Tensor& tensor) {
+        const bool shares = tensor.has_storage() && view.has_storage() &&
+                            tensor.storage().is_alias_of(view.storage());
+        if (!base.defined() && (argument.isTensor() || shares)) {
+          base = tensor;
+        }
+      },
+      argument);
+  TORCH_CHECK(base.defined(), name, ": a result is a view of no tensor of its alias set");
+  return base;
+}
+
 /// Calls what is below autograd; version counters and views, where there are any, come next.
 /// A result that was written to is the argument itself: torch.func gives back another tensor.
 inline void redispatch_below(
@@ -149,9 +167,7 @@ inline void redispatch_below(
 /// Kernel of the Autograd key for operators whose results never require grad. What they write to
 /// must not either: the gradient of the value that is gone would be wrong.
 inline void autograd_ignored(
-    const c10::OperatorHandle& op,
-    c10::DispatchKeySet keys,
-    torch::jit::Stack* stack) {
+    const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const detail::BoxedCall call(op, *stack);
   call.for_each_argument([&](const at::Tensor& tensor, const c10::Argument& argument) {
     if (detail::is_written(argument)) {
@@ -164,9 +180,7 @@ inline void autograd_ignored(
 
 /// Kernel of the Autograd key for operators without formulas.
 inline void autograd_not_implemented(
-    const c10::OperatorHandle& op,
-    c10::DispatchKeySet keys,
-    torch::jit::Stack* stack) {
+    const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const detail::BoxedCall call(op, *stack);
   torch::autograd::edge_list edges;
   call.for_each_argument([&](const at::Tensor& tensor, const c10::Argument& argument) {
@@ -193,7 +207,8 @@ inline void autograd_not_implemented(
         call.name(), torch::autograd::edge_list(edges));
   };
   call.for_each_argument([&](const at::Tensor& tensor, const c10::Argument& argument) {
-    if (detail::is_written(argument) && torch::autograd::isDifferentiableType(tensor.scalar_type())) {
+    if (detail::is_written(argument) &&
+        torch::autograd::isDifferentiableType(tensor.scalar_type())) {
       // A node of its own: a view that is written to cannot share one.
       torch::autograd::rebase_history(tensor, new_node());
     }
@@ -215,9 +230,7 @@ inline void autograd_not_implemented(
 /// Kernel of the ADInplaceOrView key, for operators that write to arguments or return views:
 /// raises version counters and links views to their bases.
 inline void track_aliases(
-    const c10::OperatorHandle& op,
-    c10::DispatchKeySet keys,
-    torch::jit::Stack* stack) {
+    const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const detail::BoxedCall call(op, *stack);
   {
     at::AutoDispatchBelowADInplaceOrView guard;
@@ -232,17 +245,24 @@ inline void track_aliases(
   const bool recording = torch::autograd::GradMode::is_enabled();
   const auto meta = [&](CreationMeta normal) {
     return c10::InferenceMode::is_enabled() ? CreationMeta::INFERENCE_MODE
-        : recording                         ? normal
+           : recording                      ? normal
                                             : CreationMeta::NO_GRAD_MODE;
   };
   call.for_each_result(*stack, [&](c10::IValue& value, const c10::Argument& result) {
     if (!detail::is_view(result)) {
       return;
     }
+    if (value.isNone()) {
+      return;
+    }
     const c10::IValue argument = call.argument_of(result);
-    TORCH_CHECK(argument.isTensor(), call.name(), ": a result is a view of no tensor argument");
-    const at::Tensor& base = argument.toTensor();
-    const auto link = [&](const at::Tensor& tensor, CreationMeta creation) {
+    const auto link = [&](at::Tensor tensor, CreationMeta creation) {
+      const at::Tensor base = detail::base_of(call.name(), tensor, argument);
+      if (tensor.unsafeGetTensorImpl() == base.unsafeGetTensorImpl()) {
+        // The kernel had nothing to do and returned the argument, whose history is the caller's.
+        at::AutoDispatchBelowADInplaceOrView guard;
+        tensor = at::alias(base);
+      }
       // A view function of our own: without one, writing to the view would replay it as an
       // as_strided and the missing derivative would go unnoticed.
       const std::string why =
@@ -257,9 +277,7 @@ inline void track_aliases(
           creation);
     };
     if (value.isTensor()) {
-      if (value.toTensor().unsafeGetTensorImpl() != base.unsafeGetTensorImpl()) {
-        value = link(value.toTensor(), meta(CreationMeta::DEFAULT));
-      }
+      value = link(value.toTensor(), meta(CreationMeta::DEFAULT));
     } else {
       std::vector<at::Tensor> views;
       for (const at::Tensor& tensor : value.toTensorVector()) {

@@ -7,12 +7,22 @@
 #include <memory>
 #include <utility>
 
-#include <torch/csrc/autograd/function.h>
+#include <c10/util/intrusive_ptr.h>
 #include <torch/headeronly/version.h>
 
 #define TORCHEXT_TORCH_AT_LEAST(major, minor) \
   (TORCH_VERSION_MAJOR > (major) ||           \
    (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
+
+// 2.13: the tags of in-place and out= forms. For an initialiser list, with its comma.
+#if TORCHEXT_TORCH_AT_LEAST(2, 13)
+#define TORCHEXT_TAG_INPLACE at::Tag::inplace,
+#define TORCHEXT_TAG_OUT at::Tag::out,
+#else
+#define TORCHEXT_TAG_INPLACE
+#define TORCHEXT_TAG_OUT
+#include <torch/csrc/autograd/function.h>
+#endif
 
 namespace torchext {
 inline namespace v1 {

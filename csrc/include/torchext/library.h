@@ -53,7 +53,7 @@ class OperatorLibrary {
     try {
       parts_.clear();
       error_ = "cannot register the operators of namespace '" + namespace_ + "' from " + path_ +
-          ": " + why;
+               ": " + why;
       TORCH_WARN(error_);
     } catch (...) {
       // Out of memory while reporting: error_ says at least that there was one.
@@ -72,13 +72,13 @@ class OperatorLibrary {
 
 /// Defines the library of a shared object. It is never destroyed: operators stay registered until
 /// the process ends, whatever the order in which static objects go.
-#define TORCHEXT_DEFINE_LIBRARY(ns)                                                      \
-  torchext::OperatorLibrary& torchext::generated::ns::library() {                        \
-    static auto* library = new torchext::OperatorLibrary(                                \
-        #ns, reinterpret_cast<const void*>(&torchext::generated::ns::library));          \
-    return *library;                                                                     \
-  }                                                                                      \
-  extern "C" TORCHEXT_API const char* torchext_library_error_##ns() {                    \
-    return torchext::generated::ns::library().error();                                   \
-  }                                                                                      \
+#define TORCHEXT_DEFINE_LIBRARY(ns)                                             \
+  torchext::OperatorLibrary& torchext::generated::ns::library() {               \
+    static auto* library = new torchext::OperatorLibrary(                       \
+        #ns, reinterpret_cast<const void*>(&torchext::generated::ns::library)); \
+    return *library;                                                            \
+  }                                                                             \
+  extern "C" TORCHEXT_API const char* torchext_library_error_##ns() {           \
+    return torchext::generated::ns::library().error();                          \
+  }                                                                             \
   static_assert(true, "")

@@ -7,6 +7,11 @@
 
 #include <string>
 
+/// A function that the loader runs before the static initialisers of the library: schemas are
+/// registered before kernels, so that an operator that exists already is refused before any of its
+/// kernels is replaced.
+#define TORCHEXT_RUN_FIRST __attribute__((constructor(1000)))
+
 namespace torchext {
 inline namespace v1 {
 

@@ -382,3 +382,19 @@ std::vector<Tensor> agtest::native::clash_list_backward(
     const Tensor& grad, const Tensor& grad_inputs, int64_t count, double factor) {
   return std::vector<Tensor>(count, grad * grad_inputs * factor);
 }
+
+Tensor agtest::native::maybe_copy(const Tensor& self, bool copy) {
+  return copy ? self.clone() : self;
+}
+
+Tensor agtest::native::maybe_slice(const Tensor& self, bool slice) {
+  return slice ? self[0] : self;
+}
+
+std::vector<Tensor> agtest::native::first_rows(at::TensorList tensors) {
+  std::vector<Tensor> rows;
+  for (const Tensor& tensor : tensors) {
+    rows.push_back(tensor[0]);
+  }
+  return rows;
+}
