@@ -35,6 +35,11 @@ void for_each_tensor(const F& f, at::TensorList tensors) {
   }
 }
 
+template <typename F>
+void for_each_tensor(const F& f, const std::vector<at::Tensor>& tensors) {
+  for_each_tensor(f, at::TensorList(tensors));
+}
+
 /// Of exactly this type, so that a vector of tensors is not taken for one.
 template <
     typename F,
