@@ -264,15 +264,13 @@ def _with_casts(plans: list[OperatorPlan]) -> list[OperatorPlan]:
     for kernel in (k for plan in plans for k in plan.kernels if k.signature):
         types.setdefault(kernel.function, set()).add(kernel.signature.type)
     overloaded = {name for name, found in types.items() if len(found) > 1}
-    return [
-        dataclasses.replace(
-            plan,
-            kernels=tuple(
-                dataclasses.replace(k, is_overloaded=k.function in overloaded) for k in plan.kernels
-            ),
-        )
-        for plan in plans
-    ]
+
+    def marked(kernel: KernelPlan) -> KernelPlan:
+        if kernel.function not in overloaded:
+            return kernel
+        return dataclasses.replace(kernel, is_overloaded=True)
+
+    return [dataclasses.replace(p, kernels=tuple(map(marked, p.kernels))) for p in plans]
 
 
 def _with_api(plans: list[OperatorPlan]) -> list[OperatorPlan]:

@@ -14,11 +14,12 @@ _INDENT = "    "
 
 def fold(text: str) -> str:
     """The text with every line that is too long broken at its outermost argument list."""
-    return "\n".join(_fold_line(line) for line in text.split("\n"))
+    lines = text.split("\n")
+    return "\n".join([line if len(line) <= WIDTH else _fold_line(line) for line in lines])
 
 
 def _fold_line(line: str) -> str:
-    if len(line) <= WIDTH or line.lstrip().startswith(("//", "#")):
+    if line.lstrip().startswith(("//", "#")):
         return line
     indent = line[: len(line) - len(line.lstrip())]
     if " ? " in line:  # a formula, as its author wrote it
@@ -32,7 +33,7 @@ def _fold_line(line: str) -> str:
     together = f"{indent}{_INDENT}{', '.join(arguments)}{tail}"
     if len(together) <= WIDTH:
         return f"{head}\n{together}"
-    lines = [_fold_line(f"{indent}{_INDENT}{argument},") for argument in arguments]
+    lines = [fold(f"{indent}{_INDENT}{argument},") for argument in arguments]
     return "\n".join([head, *lines])[:-1] + tail
 
 
