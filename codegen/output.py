@@ -75,22 +75,25 @@ def _listed(manifest: Path) -> set[str]:
 
 
 def _write(path: Path, text: str) -> bool:
-    """Write the text if it differs; through a temporary file, so that a kill leaves the old one.
+    """Write the text if it differs; through a temporary file where a kill would lose another one.
 
     Where only lines of a spec in comments moved, the file keeps its time of change: the code is
     the same, and nothing is compiled again.
     """
-    old = None
     try:
         old = path.read_text(encoding="utf-8")
-        stat = path.stat()
-    except (OSError, UnicodeDecodeError):
+    except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return True
+    except (OSError, UnicodeDecodeError):
+        old = None
     if old == text:
         return False
     temporary = path.with_name(path.name + ".new")
     temporary.write_text(text, encoding="utf-8")
     if old is not None and _without_spec_lines(old) == _without_spec_lines(text):
+        stat = path.stat()
         os.utime(temporary, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     temporary.replace(path)
     return True
