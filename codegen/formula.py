@@ -119,6 +119,11 @@ def root_namespace(text: str, namespace: str) -> str:
     return re.sub(rf"(?<![\w:]){re.escape(namespace)}::", f"::{namespace}::", text)
 
 
+def calls_of(text: str, namespace: str) -> set[str]:
+    """The functions of a library's own C++ API that a formula calls."""
+    return set(re.findall(rf"(?<!\w){re.escape(namespace)}::(\w+)", text))
+
+
 def take_attributes(text: str, tensor: str, parameter: str) -> tuple[str, list[SavedAttribute]]:
     """The formula with a tensor's attributes replaced by members, and those members.
 

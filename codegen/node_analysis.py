@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from . import type_table
 from .errors import Errors, Location, did_you_mean
 from .formula import (
+    calls_of,
     free_names,
     grad_indices,
     rename,
@@ -63,6 +64,7 @@ class NodeAnalysis:
             return AutogradPlan(is_not_implemented=loses, is_ignored=not loses)
         return AutogradPlan(
             node=self._node(order),
+            tensors=tuple(type_table.parameter_name(a.name) for a in tensors),
             differentiable=_tensors(differentiable),
             without_formula=_tensors(undeclared),
             results=results,
@@ -190,8 +192,10 @@ class NodeAnalysis:
                 saved[item.member] = _joined(before, item) if before else item
             gradients.append(self._gradient(targets, text))
         plans = tuple(_guard_where_useful(s, len(edges)) for s in saved.values())
+        used = [calls_of(formula.text, self.namespace) for formula in self.backward]
+        calls = tuple(sorted(set().union(*used)))
         lines = self.derivative.location.file_line
-        return NodePlan(self.node_name, edges, plans, tuple(gradients), lines)
+        return NodePlan(self.node_name, edges, plans, tuple(gradients), calls, lines)
 
     def _gradient(self, targets: tuple[int, ...], text: str) -> GradientPlan:
         names = {n.text for n in free_names(text)}

@@ -122,6 +122,7 @@ class NodePlan:
     edges: tuple[EdgePlan, ...]
     saved: tuple[SavedPlan, ...]
     gradients: tuple[GradientPlan, ...]
+    calls: tuple[str, ...]  # functions of the library's own C++ API that its formulas call
     spec_line: str  # where its formulas stand
 
 
@@ -146,6 +147,7 @@ class AutogradPlan:
     tracks_aliases: bool = False  # version counters and views, on ADInplaceOrView
     differentiable: tuple[Tensors, ...] = ()  # arguments that can carry gradients
     without_formula: tuple[Tensors, ...] = ()  # those of them that must not require grad
+    tensors: tuple[str, ...] = ()  # parameters that hold tensors; no result may be one of them
     results: tuple[ResultPlan, ...] = ()
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ..output import File, banner
@@ -122,8 +121,7 @@ def emit(plan: Plan) -> Iterator[File]:
 def _includes(plan: Plan, shard: list[tuple[OperatorPlan, NodePlan]]) -> list[str]:
     """The nodes of the shard, and the operators of this library that its formulas call."""
     groups = {op.api_name: op.group for op in plan.operators if op.api_name}
-    texts = [g.expression for _, node in shard for g in node.gradients]
-    calls = {name for text in texts for name in re.findall(rf"::{plan.namespace}::(\w+)", text)}
+    calls = {name for _, node in shard for name in node.calls}
     called = sorted({groups[name] for name in calls if name in groups})
     own = sorted({op.group for op, _ in shard})
     return [f"#include <{plan.namespace}/nodes/{group}.h>" for group in own] + [

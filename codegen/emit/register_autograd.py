@@ -13,7 +13,6 @@ from ..plan import (
     AutogradPlan,
     NodePlan,
     OperatorPlan,
-    Parameter,
     Plan,
     SavedPlan,
     Signature,
@@ -145,7 +144,7 @@ def _kernel(namespace: str, op: OperatorPlan) -> str:
     assert node is not None and signature is not None  # analysis refuses formulas otherwise
     name = f"{namespace}::{op.operator.name}"
     results = [r.local for r in autograd.results]
-    more = "".join(f", {p.name}" for p in _tensor_parameters(op, signature))
+    more = "".join(f", {name}" for name in autograd.tensors)
     inputs = [s for s in node.saved if not s.is_output]
     outputs = [s for s in node.saved if s.is_output]
     return fill(
@@ -171,11 +170,6 @@ def _kernel(namespace: str, op: OperatorPlan) -> str:
         outputs=[_save(item) for item in outputs],
         returned=_returned(signature, results),
     )
-
-
-def _tensor_parameters(op: OperatorPlan, signature: Signature) -> list[Parameter]:
-    arguments = zip(op.operator.func.arguments, signature.parameters)
-    return [parameter for arg, parameter in arguments if arg.type.is_tensor_like]
 
 
 def _check(function: str, name: str, tensors: Tensors) -> str:
