@@ -24,8 +24,21 @@
 #include <torch/csrc/autograd/function.h>
 #endif
 
+// Before 2.13: outputs of a TensorIterator have names. Behind the last parameter or argument.
+#if TORCHEXT_TORCH_AT_LEAST(2, 13)
+#define TORCHEXT_NAMES_PARAMETER
+#define TORCHEXT_NAMES_ARGUMENT
+#else
+#define TORCHEXT_NAMES_PARAMETER , at::DimnameList names
+#define TORCHEXT_NAMES_ARGUMENT , names
+#endif
+
 namespace torchext {
 inline namespace v1 {
+
+// 2.14: a value that clamp finds equal to a bound takes half of the gradient where the bound is a
+// tensor and none where it is a scalar; before, all of it.
+inline constexpr bool kClampSharesTies = TORCHEXT_TORCH_AT_LEAST(2, 14);
 
 // 2.13: nodes are held by c10::intrusive_ptr; before by std::shared_ptr.
 #if TORCHEXT_TORCH_AT_LEAST(2, 13)

@@ -3,20 +3,24 @@
 // What pointwise operators share: the shape function. It broadcasts, promotes dtypes and allocates
 // the result as TensorIterator does, for CPU, CUDA and Meta alike, and for symbolic sizes too.
 //
-//   at::TensorIterator iter = torchext::pointwise_iterator(Promote::kCommon, out, self, other);
+//   auto iter = torchext::pointwise_iterator(Promote::kCommon, out, self, other);
 //   at::Tensor meta = torchext::pointwise_meta(Promote::kCommon, self, other);
 //
 // Header only, no mutable statics: several libraries in one process may include it.
 #pragma once
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
 #include <ATen/native/TypeProperties.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/Scalar.h>
 #include <c10/core/SymInt.h>
+#include <torchext/compat.h>
 
 #include <algorithm>
 #include <array>
@@ -31,20 +35,71 @@ enum class Promote {
   kFloat,  ///< the same, with the default dtype in place of integers and bools
 };
 
-/// Iterator over `out`, allocated where it is undefined, and the inputs, which must outlive it.
+/// Iterator over a result and the inputs, which must outlive it, with the rules of a pointwise
+/// operator. The result is `out`, or a new tensor where that is undefined. At home on the CPU a new
+/// tensor comes from the allocator rather than through the dispatcher, as for ATen's own kernels.
+class PointwiseIterator final : public at::TensorIteratorBase {
+ public:
+  template <typename... Inputs>
+  PointwiseIterator(Promote promote, const at::Tensor& out, const Inputs&... inputs)
+      : result_(out) {
+    at::TensorIteratorConfig config;
+    config.set_check_mem_overlap(true)
+        .allow_cpu_scalars(true)
+        .promote_inputs_to_common_dtype(true)
+        .promote_integer_inputs_to_float(promote == Promote::kFloat)
+        .cast_common_dtype_to_outputs(true)
+        .enforce_safe_casting_to_output(true)
+        .add_output(result_);
+    (config.add_const_input(inputs), ...);
+    build(config);
+  }
+
+  // The base refers to the member.
+  PointwiseIterator(const PointwiseIterator&) = delete;
+  PointwiseIterator& operator=(const PointwiseIterator&) = delete;
+
+  /// The result.
+  const at::Tensor& output() const {
+    return result_;
+  }
+
+  const at::Tensor& maybe_get_output(int64_t /*index*/) override {
+    return result_;
+  }
+
+  void set_output_raw_strided(
+      int64_t index,
+      at::IntArrayRef sizes,
+      at::IntArrayRef strides,
+      at::TensorOptions options TORCHEXT_NAMES_PARAMETER) override {
+    if (!result_.defined()) {
+      result_ = allocate(sizes, strides, options);
+    } else if (at::native::resize_output(result_, sizes) && !strides.empty()) {
+      result_.as_strided_(sizes, strides);
+    }
+    at::TensorIteratorBase::set_output_raw_strided(
+        index, sizes, strides, options TORCHEXT_NAMES_ARGUMENT);
+  }
+
+ private:
+  static at::Tensor allocate(
+      at::IntArrayRef sizes, at::IntArrayRef strides, const at::TensorOptions& options) {
+    if (options.device().is_cpu()) {
+      return at::Tensor(
+          strides.empty() ? at::detail::empty_cpu(sizes, options)
+                          : at::detail::empty_strided_cpu(sizes, strides, options));
+    }
+    return strides.empty() ? at::empty(sizes, options) : at::empty_strided(sizes, strides, options);
+  }
+
+  at::Tensor result_;
+};
+
 template <typename... Inputs>
-at::TensorIterator pointwise_iterator(
+PointwiseIterator pointwise_iterator(
     Promote promote, const at::Tensor& out, const Inputs&... inputs) {
-  at::TensorIteratorConfig config;
-  config.set_check_mem_overlap(true)
-      .allow_cpu_scalars(true)
-      .promote_inputs_to_common_dtype(true)
-      .promote_integer_inputs_to_float(promote == Promote::kFloat)
-      .cast_common_dtype_to_outputs(true)
-      .enforce_safe_casting_to_output(true)
-      .add_owned_output(out);
-  (config.add_const_input(inputs), ...);
-  return config.build();
+  return PointwiseIterator(promote, out, inputs...);
 }
 
 namespace detail {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The small functions that the formulas of many operators call; all inline.
+#pragma once
+
+#include <ATen/TensorOperators.h> // for the operators in formulas
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/real.h>
+#include <c10/core/Scalar.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+#include <vector>
+
+namespace torchext {
+inline namespace v1 {
+namespace derivatives {
+
+/// The reason that formulas give for what cuDNN's recurrent networks lack.
+inline constexpr const char* kCudnnDoubleBackwardMsg =
+    "cuDNN has no second derivative of recurrent networks; run the forward pass under "
+    "torch.backends.cudnn.flags(enabled=False) to get one";
+
+/// What a formula calls for a gradient that nobody has written: raises, naming it.
+inline at::Tensor not_implemented(const char* name, const char* reason = "") {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false,
+      "the derivative for '",
+      name,
+      "' is not implemented",
+      *reason == '\0' ? "" : ": ",
+      reason);
+}
+
+/// The same for the gradients of a list of tensors.
+inline std::vector<at::Tensor> not_implemented_list(const char* name, const char* reason = "") {
+  not_implemented(name, reason);
+  return {};
+}
+
+/// The gradient of an input of dtype `self_st`: a real input takes the real part of a complex one.
+inline at::Tensor handle_r_to_c(at::ScalarType self_st, at::Tensor gradient) {
+  const bool drops = !c10::isComplexType(self_st) && gradient.is_complex();
+  return drops ? at::real(gradient) : gradient;
+}
+
+/// The same for the input itself.
+inline at::Tensor handle_r_to_c(const at::Tensor& self, at::Tensor gradient) {
+  return handle_r_to_c(self.scalar_type(), std::move(gradient));
+}
+
+/// `t * s`, without a multiplication where `s` is one.
+inline at::Tensor maybe_multiply(const at::Tensor& t, const at::Scalar& s) {
+  const bool is_one = !s.isSymbolic() && s.equal(1);
+  return is_one ? t : at::mul(t, s);
+}
+
+/// The gradient of a factor of dtype `self_st` of a product, where `other`, a tensor or a scalar,
+/// is the other factor.
+template <typename T>
+at::Tensor mul_tensor_backward(const at::Tensor& grad, const T& other, at::ScalarType self_st) {
+  return handle_r_to_c(self_st, at::mul(grad, other.conj()));
+}
+
+/// The gradient of the magnitude in `result = copysign(self, other)`: of slope 1 where the sign
+/// stayed, -1 where it changed and 0 at zero. Of a tangent of `self`, the tangent of `result`.
+inline at::Tensor copysign_tensor_self_backward(
+    const at::Tensor& grad, const at::Tensor& self, const at::Tensor& result) {
+  return grad * (self.sgn() * result.sgn());
+}
+
+} // namespace derivatives
+} // namespace v1
+} // namespace torchext

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compare a derivative helper with what torch's own autograd makes of the aten operator.
+
+An operator is a function of one tensor, with its other arguments bound. Its reverse helper is
+called as `helper(grad, self, result)`, its forward helper as `helper(self, tangent, result)`.
+"""
+
+import torch
+from torch.testing import assert_close
+
+REAL_AND_COMPLEX = (torch.float64, torch.complex128)
+
+
+def sample(*shape, dtype=torch.float64, seed=0):
+    """A random tensor, the same for the same arguments."""
+    return torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def sample_like(t, seed):
+    """A random tensor of the shape and dtype of `t`."""
+    return sample(*t.shape, dtype=t.dtype, seed=seed)
+
+
+def directional_gradients(outputs, inputs, seed=7):
+    """The gradients of random combinations of `outputs`; zeros where an input has no part."""
+    total = sum((out * sample_like(out, seed).conj()).real.sum() for out in outputs)
+    return torch.autograd.grad(
+        total, inputs, retain_graph=True, allow_unused=True, materialize_grads=True
+    )
+
+
+def assert_reverse(operator, helper, x, twice=True):
+    """`helper` gives the gradient of `operator`; with `twice`, so do their derivatives."""
+    x = x.detach().requires_grad_()
+    result = operator(x)
+    grad = sample_like(result, seed=1).requires_grad_()
+    (expected,) = torch.autograd.grad(result, x, grad, create_graph=twice)
+    actual = helper(grad, x, result)
+    assert_close(actual, expected)
+    if twice and expected.requires_grad:
+        second = directional_gradients([expected], [x, grad])
+        assert_close(directional_gradients([actual], [x, grad]), second)
+
+
+def assert_tangent(operator, helper, x):
+    """`helper` gives the tangent of `operator`."""
+    x = x.detach()
+    tangent = sample_like(x, seed=2)
+    result, expected = torch.func.jvp(operator, (x,), (tangent,))
+    assert_close(helper(x, tangent, result), expected)
+
+
+def assert_vmaps(helper, *stacks):
+    """vmap of `helper` gives what a loop over the stacks does."""
+    expected = torch.stack([helper(*slices) for slices in zip(*stacks, strict=True)])
+    assert_close(torch.func.vmap(helper)(*stacks), expected)
+
+
+def assert_differentiable(helper, *inputs):
+    """Numerical differentiation agrees with that of the helper."""
+    leaves = [t.detach().clone().requires_grad_() for t in inputs]
+    assert torch.autograd.gradcheck(helper, leaves, check_forward_ad=True)
