@@ -3,6 +3,7 @@
 #   make test                                            everything on torch 2.13.0, in .venv
 #   make test TORCH=torch==2.14.1 VENV=.venv-214         the same on another torch
 #   make demo                                            train a small model with the operators
+#   make upstream                                        all of PyTorch's derivatives, out of tree
 #   make test-cuda                                       needs nvcc; a GPU for the tests that run
 # The number of compilers at once is MAX_JOBS: one a processor, at most one per 2 GiB of memory.
 
@@ -20,7 +21,7 @@ given = $(filter command line environment,$(origin $(1)))
 CUDA_VENV := $(if $(call given,VENV),$(VENV),.venv-214)
 CUDA_TORCH := $(if $(call given,TORCH),$(TORCH),torch==2.14.1)
 
-.PHONY: venv build demo test test-cuda lint clean FORCE
+.PHONY: venv build demo test test-cuda upstream lint clean FORCE
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.installed
@@ -54,6 +55,10 @@ demo: build
 test: build
 	$(BIN)/python -m pytest --timeout=900 tests
 
+# PyTorch's own operators, mirrored and compared with aten's; about half an hour on two cores.
+upstream: build
+	$(BIN)/python tests/upstream/run.py --json build/upstream.json
+
 test-cuda:
 	@command -v nvcc > /dev/null || test -x "$$CUDA_HOME/bin/nvcc" || \
 	    { echo "error: test-cuda needs nvcc: install the CUDA toolkit and put nvcc on PATH" \
@@ -67,4 +72,4 @@ lint: $(VENV)/.installed
 	$(BIN)/python -m ruff check .
 
 clean:
-	rm -rf build dist *.egg-info torchext/_C.so torchext/_C.json
+	rm -rf build dist *.egg-info torchext/_C.so torchext/_C_python.so torchext/_C.json

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from .analysis import RESERVED_NAMESPACES, plan_library
+from .derivative_helpers import read_topics
 from .emit import (
     autograd_nodes,
+    derivative_helpers,
     kernel_declarations,
     library,
     operators,
+    python_nodes,
     register_autograd,
     register_dispatch,
     register_schema,
@@ -32,6 +35,8 @@ EMITTERS = (
     register_dispatch,
     autograd_nodes,
     register_autograd,
+    derivative_helpers,
+    python_nodes,
 )
 # The hand-written headers that generated code includes: in a checkout and in an installation alike.
 _RUNTIME_INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "include"
@@ -89,7 +94,8 @@ def load_plan(options: argparse.Namespace) -> tuple[Plan, list[dict[str, str]]]:
     names = tuple(_display_name(path) for path in files)
     found = load_operators(files[0], names[0], errors)
     derivatives = load_derivatives(files[1], names[1], errors) if len(files) > 1 else []
-    plan = plan_library(options.namespace, names, found, derivatives, errors)
+    topics = read_topics(_RUNTIME_INCLUDE / "torchext" / "derivatives")
+    plan = plan_library(options.namespace, names, found, derivatives, errors, topics)
     if not options.keep_going:
         errors.raise_if_any()
         return plan, []
@@ -98,7 +104,7 @@ def load_plan(options: argparse.Namespace) -> tuple[Plan, list[dict[str, str]]]:
         errors.raise_if_any()
     kept = [op for op in found if str(op.name) not in rejected]
     kept_derivatives = [d for d in derivatives if d.name.name.unqualified not in rejected]
-    plan = plan_library(options.namespace, names, kept, kept_derivatives, Errors())
+    plan = plan_library(options.namespace, names, kept, kept_derivatives, Errors(), topics)
     return plan, [{"op": str(op), "reason": d.message} for op, d in rejected.items()]
 
 
@@ -121,6 +127,7 @@ def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -
             "include",
             Path(os.path.relpath(_RUNTIME_INCLUDE, out.resolve())).as_posix(),
         ],
+        "python_sources": files.paths("python_source"),
         "python": files.paths("python"),
         "kernels": _kernels(plan),
     }

@@ -14,10 +14,13 @@ from collections.abc import Iterable
 
 from . import type_table
 from .autograd_analysis import AutogradAnalysis
+from .autograd_plan import Tensors
+from .derivative_helpers import Topic, needed_topics
 from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
 from .errors import Errors
+from .formula import called_functions
 from .model import Derivative, DispatchEntry, Operator
-from .plan import KernelPlan, OperatorPlan, Parameter, Plan, Signature, Tensors
+from .plan import KernelPlan, OperatorPlan, Parameter, Plan, Signature
 from .variants import derive_schema
 
 FALLBACK = "cpu_fallback"
@@ -33,6 +36,7 @@ def plan_library(
     operators: Iterable[Operator],
     derivatives: Iterable[Derivative],
     errors: Errors,
+    topics: Iterable[Topic] = (),
 ) -> Plan:
     """The plan of a library; mistakes are noted and the entries that have them are left out."""
     everything = _with_variants(list(operators), errors)
@@ -48,18 +52,21 @@ def plan_library(
                     group=group,
                     shard=zlib.crc32(group.encode()) % shards,
                     tags=_tags(operator),
-                    handle=_handle(operator),
+                    handle=type_table.handle_name(operator.name.identifier),
                     signature=_signature(operator),
                     api_name=None,
                     api=None,
                     kernels=_kernels(namespace, operator, errors),
                     autograd=autograd.plan(operator),
+                    autograd_by_key=autograd.by_key(operator),
                 )
             )
     _check_namespace(namespace, everything, errors)
     _check_handles(plans, errors)
     _check_parameters(plans, errors)
-    return Plan(namespace, specs, shards, tuple(_with_api(_with_casts(plans))))
+    plan = Plan(namespace, specs, shards, tuple(_with_api(_with_casts(plans))))
+    called = set().union(*map(called_functions, plan.formulas()))
+    return dataclasses.replace(plan, helper_topics=needed_topics(topics, called))
 
 
 def _with_variants(operators: list[Operator], errors: Errors) -> list[Operator]:
@@ -102,12 +109,6 @@ def _group(operator: Operator) -> str:
     """`mul` for mul, mul_ and mul.out: a lower-case file name."""
     base = operator.func.name.base
     return (base if base.startswith("__") else base.rstrip("_") or base).lower()
-
-
-def _handle(operator: Operator) -> str:
-    """The name of the handle's class, which has members of its own."""
-    name = type_table.identifier(operator.name.identifier)
-    return f"{name}_" if name in ("call", "redispatch", "schema") else name
 
 
 def _tags(operator: Operator) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How each operator differentiates: by a node, through its parts, or not at all.
 
-Matches derivatives to operators and names the nodes, as upstream does (load_derivatives.py).
+Matches derivatives to operators and names the nodes, as upstream does (load_derivatives.py). An
+in-place form without an entry of its own differentiates by its functional form's.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from collections import Counter
 from collections.abc import Iterable
 
 from . import type_table
+from .autograd_plan import AutogradPlan
 from .errors import Errors, did_you_mean
-from .model import Derivative, Operator
+from .formula_scope import NON_DIFFERENTIABLE
+from .kernel_analysis import kernel_plan
+from .model import Derivative, Formula, Operator
 from .node_analysis import NodeAnalysis
-from .plan import AutogradPlan
-from .schema import OperatorName, Return
+from .schema import OperatorName, Return, Schema
 
 _COMPOSITE_IMPLICIT = {"CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor"}
+_DEFAULT = "Default"
 
 
 class AutogradAnalysis:
@@ -31,55 +35,69 @@ class AutogradAnalysis:
         errors: Errors,
     ) -> None:
         self.namespace, self.errors = namespace, errors
-        by_name = {op.name: op for op in operators}
+        self.by_name = {op.name: op for op in operators}
         self.derivatives: dict[OperatorName, Derivative] = {}
-        self.nodes: dict[OperatorName, str] = {}
+        self.nodes: dict[tuple[OperatorName, str], str] = {}
+        self.entries: dict[tuple[OperatorName, str], NodeAnalysis] = {}
+        self.functional: dict[str, OperatorName] = {}  # by signature
         counter: Counter[str] = Counter()
         for derivative in derivatives:
             name = OperatorName(derivative.name.name.base, derivative.name.name.overload)
             with errors.about(str(name)):
-                operator = by_name.get(name)
+                operator = self.by_name.get(name)
                 if operator is None:
                     if errors.concern(str(name)):
                         continue  # its entry could not be read
-                    hint = did_you_mean(str(name), map(str, by_name))
+                    hint = did_you_mean(str(name), map(str, self.by_name))
                     errors.add(
                         derivative.location, f"derivative for unknown operator '{name}'", hint
                     )
                 elif self._is_right_kind(derivative, operator):
-                    self.derivatives[name] = derivative
-                    prefix = node_prefix(name.base)
-                    self.nodes[name] = f"{prefix}{counter[prefix]}"
-                    counter[prefix] += 1
+                    self._take(derivative, operator, counter)
+
+    def _take(self, derivative: Derivative, operator: Operator, counter: Counter[str]) -> None:
+        """Note an entry, and name its nodes: upstream counts those that compute something."""
+        name = operator.name
+        self.derivatives[name] = derivative
+        if not operator.func.mutated:
+            self.functional.setdefault(_signature(operator.func), name)
+        for key, formulas in derivative.dispatch:
+            if _has_gradient(operator, formulas):
+                prefix = node_prefix(name.base) + ("" if key == _DEFAULT else key)
+                self.nodes[name, key] = f"{prefix}{counter[prefix]}"
+                counter[prefix] += 1
 
     def _is_right_kind(self, derivative: Derivative, operator: Operator) -> bool:
         """Whether the operator can have formulas and the entry names its very schema."""
         message = hint = None
-        given = dataclasses.replace(derivative.name, name=operator.func.name)
-        if str(given) != str(operator.func):
-            message, hint = "the schema differs from the operator's", f"it is {operator.func}"
-        elif is_composite_implicit(operator):
+        func = operator.func
+        given = dataclasses.replace(derivative.name, name=func.name)
+        if str(given) != str(func):
+            message, hint = "the schema differs from the operator's", f"it is {func}"
+        elif is_composite_implicit(operator) and any(
+            _has_gradient(operator, formulas) for _, formulas in derivative.dispatch
+        ):
             message = f"'{operator.name}' is CompositeImplicitAutograd: its parts differentiate it"
             hint = (
                 "give it a kernel for a device or CompositeExplicitAutograd, or drop the formulas"
             )
-        elif operator.func.mutated or operator.func.is_view:
-            what = "writes to its arguments" if operator.func.mutated else "returns a view"
-            message = f"'{operator.name}' {what}; formulas are for functional operators"
+        elif func.is_out:
+            message = f"'{operator.name}' is an out= form, which never differentiates"
+            hint = "give the formulas to its functional form"
+        elif func.is_view:
+            message = f"'{operator.name}' returns a view; formulas are for new or written tensors"
         elif not operator.differentiable:
             message = f"'{operator.name}' has 'differentiable: False' and formulas"
-        elif odd := [r for r in operator.func.returns if _is_odd_result(r)]:
+        elif odd := [r for r in func.returns if _is_odd_result(r)]:
             message = f"a result of type '{odd[0].type}' cannot have a formula"
-        elif not type_table.has_signature(operator.func):
+        elif not type_table.has_signature(func):
             message = f"'{operator.name}' has no C++ signature, so it cannot have formulas"
-        elif others := [key for key, _ in derivative.dispatch if key != "Default"]:
-            message = f"formulas for {others[0]} are not supported yet, only 'Default'"
         if message:
             self.errors.add(derivative.location, message, hint)
         return message is None
 
     def plan(self, operator: Operator) -> AutogradPlan:
-        """What stands on the operator's autograd keys."""
+        """What stands on the operator's Autograd key."""
         keys = {entry.key for entry in operator.dispatch or ()}
         if is_composite_implicit(operator) or operator.manual_kernel_registration:
             return AutogradPlan()
@@ -87,18 +105,54 @@ class AutogradAnalysis:
         tracks = tracks and "ADInplaceOrView" not in keys
         if "Autograd" in keys:
             return AutogradPlan(tracks_aliases=tracks)
-        derivative = self.derivatives.get(operator.name)
-        if derivative is not None:
-            name = self.nodes[operator.name]
-            return NodeAnalysis(name, self.namespace, operator, derivative, self.errors).plan()
-        takes = any(a.type.is_tensor_like for a in operator.func.arguments)
-        gives = operator.func.mutated or any(r.type.is_tensor_like for r in operator.func.returns)
-        loses = bool(gives and operator.differentiable)
-        return AutogradPlan(
-            is_not_implemented=takes and loses,
-            is_ignored=takes and not loses,
-            tracks_aliases=tracks,
+        found = self._by_formulas(operator, _DEFAULT)
+        if found is None:
+            takes = any(a.type.is_tensor_like for a in operator.func.arguments)
+            gives = operator.func.mutated or any(
+                r.type.is_tensor_like for r in operator.func.returns
+            )
+            loses = bool(gives and operator.differentiable)
+            found = AutogradPlan(is_not_implemented=takes and loses, is_ignored=takes and not loses)
+        return dataclasses.replace(found, tracks_aliases=tracks)
+
+    def by_key(self, operator: Operator) -> tuple[tuple[str, AutogradPlan], ...]:
+        """What stands on other autograd keys that have formulas of their own."""
+        source = self._source(operator)
+        if source is None:
+            return ()
+        keys = [key for key, _ in self.derivatives[source].dispatch if key != _DEFAULT]
+        plans = ((key, self._by_formulas(operator, key)) for key in keys)
+        return tuple((key, plan) for key, plan in plans if plan is not None)
+
+    def _source(self, operator: Operator) -> OperatorName | None:
+        """Whose entry differentiates an operator: its own, or that of its functional form."""
+        if operator.name in self.derivatives:
+            return operator.name
+        func = operator.func
+        if not func.name.is_inplace or func.is_out or not operator.differentiable:
+            return None
+        if is_composite_implicit(operator) or not any(r.type.is_write for r in func.returns):
+            return None
+        return self.functional.get(_signature(func))
+
+    def _by_formulas(self, operator: Operator, key: str) -> AutogradPlan | None:
+        """The plan that the formulas of a key give; None where there are none for it."""
+        source = self._source(operator)
+        if source is None or key not in dict(self.derivatives[source].dispatch):
+            return None
+        return kernel_plan(
+            self.namespace, operator, self._entry(source, key), self.nodes.get((source, key))
         )
+
+    def _entry(self, name: OperatorName, key: str) -> NodeAnalysis:
+        """The analysis of an entry's formulas, made once: in-place forms share it."""
+        if (name, key) not in self.entries:
+            derivative = self.derivatives[name]
+            formulas = dict(derivative.dispatch)[key]
+            self.entries[name, key] = NodeAnalysis(
+                self.namespace, self.by_name[name], derivative, formulas, self.errors
+            )
+        return self.entries[name, key]
 
 
 def is_composite_implicit(operator: Operator) -> bool:
@@ -109,6 +163,20 @@ def is_composite_implicit(operator: Operator) -> bool:
         return True
     keys = {entry.key for entry in operator.dispatch}
     return "CompositeImplicitAutograd" in keys and keys <= _COMPOSITE_IMPLICIT
+
+
+def _has_gradient(operator: Operator, formulas: tuple[Formula, ...]) -> bool:
+    arguments = {a.name for a in operator.func.arguments}
+    return any(arguments & set(f.names) and f.text != NON_DIFFERENTIABLE for f in formulas)
+
+
+def _signature(func: Schema) -> str:
+    """What an in-place form and its functional form have in common."""
+    base = func.name.base
+    if func.name.is_inplace:
+        base = f"__{base[3:]}" if base.startswith("__") else base[:-1]
+    arguments = ", ".join(f"{a.type.bare()} {a.name}" for a in func.arguments)
+    return f"{base}({arguments}) -> {', '.join(str(r.type.bare()) for r in func.returns)}"
 
 
 def _is_odd_result(result: Return) -> bool:

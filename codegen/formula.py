@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a gradient formula names: free identifiers, gradients, attributes that stand for a tensor.
+"""What a gradient formula names: free identifiers, gradients, functions that it calls.
 
-A formula is a C++ expression. Only its tokens are looked at: enough to know what has to be saved,
-and to rewrite `self.scalar_type()` to a saved attribute. The C++ compiler judges the rest.
+A formula is a C++ expression. Only its tokens are looked at: enough to know what has to be saved.
+The C++ compiler judges the rest.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_STATEMENTS = ("return", "else", "case", "throw", "co_return")
 _GRAD = re.compile(r"\bgrads\s*\[\s*(\d+)\s*\]")
 
 
@@ -31,47 +32,17 @@ class Name:
     offset: int
 
 
-@dataclass(frozen=True)
-class Attribute:
-    """An expression over a tensor whose value is saved in place of the tensor."""
-
-    pattern: str  # regular expression; {} stands for the tensor's name
-    suffix: str  # of the member; \1 is the pattern's first group
-    type: str  # of the member
-    value: str  # its value when the node is made; {} stands for the tensor's name
-
-
-_SYM_INTS = "::std::vector<c10::SymInt>"
-ATTRIBUTES = (
-    Attribute(r"{}\.sym_sizes\(\)", "_sym_sizes", _SYM_INTS, "{}.sym_sizes().vec()"),
-    Attribute(r"{}\.sizes\(\)", "_sizes", "::std::vector<int64_t>", "{}.sizes().vec()"),
-    Attribute(r"{}\.sym_strides\(\)", "_sym_strides", _SYM_INTS, "{}.sym_strides().vec()"),
-    Attribute(r"{}\.options\(\)", "_options", "at::TensorOptions", "{}.options()"),
-    Attribute(r"{}\.sym_size\((-?\w+)\)", r"_sym_size_\1", "c10::SymInt", r"{}.sym_size(\1)"),
-    Attribute(r"{}\.numel\(\)", "_numel", "int64_t", "{}.numel()"),
-    Attribute(r"{}\.sym_numel\(\)", "_sym_numel", "c10::SymInt", "{}.sym_numel()"),
-    Attribute(r"{}\.scalar_type\(\)", "_scalar_type", "at::ScalarType", "{}.scalar_type()"),
-    Attribute(r"{}\.dim\(\)", "_dim", "int64_t", "{}.dim()"),
-    Attribute(r"{}\.layout\(\)", "_layout", "at::Layout", "{}.layout()"),
-    Attribute(r"{}\.is_conj\(\)", "_conjugate", "bool", "{}.is_conj()"),
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class SavedAttribute:
-    """An attribute that a formula uses of a tensor: the member, its type, its value when saved."""
-
-    member: str
-    type: str
-    value: str
+def _tokens(text: str) -> list[re.Match[str]]:
+    """The tokens of a formula, without spaces and comments."""
+    return [
+        m for m in _TOKEN.finditer(text) if not (m.group().isspace() or m.lastgroup == "comment")
+    ]
 
 
 def free_names(text: str) -> list[Name]:
     """The identifiers of a formula that are values of their own."""
     found: list[Name] = []
-    tokens = [
-        m for m in _TOKEN.finditer(text) if not (m.group().isspace() or m.lastgroup == "comment")
-    ]
+    tokens = _tokens(text)
     for index, token in enumerate(tokens):
         if token.lastgroup != "name":
             continue
@@ -80,6 +51,33 @@ def free_names(text: str) -> list[Name]:
         if before in (".", "->", "::") or after in ("(", "::"):
             continue
         found.append(Name(token.group(), token.start()))
+    return found
+
+
+def local_names(text: str) -> set[str]:
+    """The names that the lambdas of a formula declare: parameters and variables."""
+    tokens = _tokens(text)
+    if not any(token.group() == "{" for token in tokens):
+        return set()
+    found = set()
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:]):
+        if after.group() == "::":
+            continue
+        follows_type = before.lastgroup == "name" and before.group() not in _STATEMENTS
+        if token.lastgroup == "name" and (follows_type or before.group() in ("&", "*", ">")):
+            found.add(token.group())
+    return found
+
+
+def called_functions(text: str) -> set[str]:
+    """The unqualified functions that a formula calls, templates included."""
+    tokens = _tokens(text)
+    found = set()
+    for index, token in enumerate(tokens[:-1]):
+        before = tokens[index - 1].group() if index else ""
+        is_call = tokens[index + 1].group() in ("(", "<")
+        if token.lastgroup == "name" and is_call and before not in (".", "->", "::"):
+            found.add(token.group())
     return found
 
 
@@ -122,25 +120,3 @@ def root_namespace(text: str, namespace: str) -> str:
 def calls_of(text: str, namespace: str) -> set[str]:
     """The functions of a library's own C++ API that a formula calls."""
     return set(re.findall(rf"(?<!\w){re.escape(namespace)}::(\w+)", text))
-
-
-def take_attributes(text: str, tensor: str, parameter: str) -> tuple[str, list[SavedAttribute]]:
-    """The formula with a tensor's attributes replaced by members, and those members.
-
-    parameter is what the tensor is called where the members get their values.
-    """
-    found: list[SavedAttribute] = []
-    for attribute in ATTRIBUTES:
-        pattern = rf"(?<![\w.>:]){attribute.pattern.format(re.escape(tensor))}"
-
-        def replace(match: re.Match[str], attribute: Attribute = attribute) -> str:
-            group = match.group(1) if match.groups() else ""
-            suffix = attribute.suffix.replace(r"\1", group.replace("-", "minus_"))
-            value = attribute.value.format(parameter).replace(r"\1", group)
-            saved = SavedAttribute(tensor + suffix, attribute.type, value)
-            if saved not in found:
-                found.append(saved)
-            return saved.member
-
-        text = re.sub(pattern, replace, text)
-    return text, found

@@ -106,6 +106,13 @@ class Operator:
         True,
         is_extension=True,
     )
+    complex_autograd: bool = key(
+        "False: a new complex tensor that would require grad is refused; for operators whose "
+        "complex gradient nobody has checked, as upstream lists them in its generator.",
+        "flag",
+        True,
+        is_extension=True,
+    )
     device_check: str = key(
         "`NoCheck`: tensors on several devices are allowed (TensorIterator operators take CPU "
         "scalars). `ExactSame`, the default: they are refused.",

@@ -18,10 +18,16 @@ from typing import Any
 from .layout import fold
 
 MANIFEST = "manifest.json"
+_ROLES = ("sources", "headers", "python_sources", "python")  # its lists of files
 # Comments say where an entry stands in its spec; a change of that alone changes no code.
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
 _SPEC_LINE = re.compile(r"(\.ya?ml):\d+")
+_LINE_DIRECTIVE = re.compile(r'^#line \d+ ', re.MULTILINE)
+# After a `#line` into a spec: the generated file's own lines again.
+RESTORE_LINE = "#line restored"
+# A comment of the layout must not stand between a `#line` and the line that it is for.
+_SWAPPED = re.compile(r"^(#line .*\n)(\s*// clang-format off\n)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class File:
 
     path: str
     text: str
-    role: str  # "source", "header", "python"
+    role: str  # "source", "header", "python_source" (C++ that needs Python), "python"
 
 
 @dataclass
@@ -46,7 +52,7 @@ class FileSet:
                 raise ValueError(f"two emitters write {file.path}")
             # An empty part leaves its blank lines behind.
             text = _BLANK_LINES.sub("\n\n", fold(file.text)).rstrip("\n") + "\n"
-            self.files[file.path] = replace(file, text=text)
+            self.files[file.path] = replace(file, text=_with_own_lines(text, file.path))
 
     def paths(self, role: str) -> list[str]:
         """The paths of all files of one role, sorted."""
@@ -67,8 +73,8 @@ def _listed(manifest: Path) -> set[str]:
     """The files that an earlier run wrote."""
     try:
         data = json.loads(manifest.read_text(encoding="utf-8"))
-        listed = [path for role in ("sources", "headers", "python") for path in data[role]]
-    except (OSError, ValueError, KeyError, TypeError):
+        listed = [path for role in _ROLES for path in data.get(role, [])]
+    except (OSError, ValueError, AttributeError, TypeError):
         return set()
     paths = [Path(p) for p in listed if isinstance(p, str)]
     return {p.as_posix() for p in paths if not p.is_absolute() and ".." not in p.parts}
@@ -100,7 +106,19 @@ def _write(path: Path, text: str) -> bool:
 
 
 def _without_spec_lines(text: str) -> str:
+    text = _LINE_DIRECTIVE.sub("#line ", text)
     return _COMMENT.sub(lambda comment: _SPEC_LINE.sub(r"\1", comment.group()), text)
+
+
+def _with_own_lines(text: str, path: str) -> str:
+    """The text with every RESTORE_LINE naming the line that follows it."""
+    if RESTORE_LINE not in text:
+        return text
+    lines = _SWAPPED.sub(r"\2\1", text).split("\n")
+    for index, line in enumerate(lines):
+        if line == RESTORE_LINE:
+            lines[index] = f'#line {index + 2} "{path}"'
+    return "\n".join(lines)
 
 
 def banner(emitter: str, specs: Iterable[str]) -> str:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from .autograd_plan import AutogradPlan, NodePlan, Tensors
 from .model import Operator
 
 
@@ -21,14 +23,6 @@ class Parameter:
     def declaration(self) -> str:
         """`type name`, without the default."""
         return f"{self.type} {self.name}"
-
-
-@dataclass(frozen=True)
-class Tensors:
-    """One argument that holds tensors."""
-
-    name: str  # in the schema and in messages
-    parameter: str  # in C++
 
 
 @dataclass(frozen=True)
@@ -81,77 +75,6 @@ class KernelPlan:
 
 
 @dataclass(frozen=True)
-class SavedPlan:
-    """One member of a backward node."""
-
-    member: str  # of the node
-    local: str  # what the formula calls it
-    type: str
-    save: str  # C++ expression of its value when the node is made
-    unpack: str | None  # C++ expression of the local, where it is not the member itself
-    edges: tuple[int, ...]  # saved only if one of these gradients is needed; empty: always
-    is_output: bool = False  # saved after the kernel has run
-    releases: str | None = None  # how release_variables frees it
-
-
-@dataclass(frozen=True)
-class EdgePlan:
-    """One argument that gradients flow to."""
-
-    argument: str
-    parameter: str  # of the kernel
-    is_list: bool
-    is_optional: bool
-
-
-@dataclass(frozen=True)
-class GradientPlan:
-    """One formula: the edges it computes, and its C++ text with locals in place of names."""
-
-    edges: tuple[int, ...]
-    expression: str
-    grads: tuple[tuple[str, int], ...]  # local name of an incoming gradient, and its index
-    needs_mask: bool  # uses grad_input_mask
-
-
-@dataclass(frozen=True)
-class NodePlan:
-    """A backward node: its class, what it saves, what it computes."""
-
-    name: str
-    edges: tuple[EdgePlan, ...]
-    saved: tuple[SavedPlan, ...]
-    gradients: tuple[GradientPlan, ...]
-    calls: tuple[str, ...]  # functions of the library's own C++ API that its formulas call
-    spec_line: str  # where its formulas stand
-
-
-@dataclass(frozen=True)
-class ResultPlan:
-    """One result of an operator in its autograd kernel."""
-
-    name: str  # in formulas
-    local: str  # in the kernel
-    type: str
-    is_differentiable: bool
-    condition: str | None = None  # C++ condition of output_differentiability
-
-
-@dataclass(frozen=True)
-class AutogradPlan:
-    """What stands on the autograd keys of one operator."""
-
-    node: NodePlan | None = None  # the generated kernel records this node
-    is_not_implemented: bool = False  # the kernel that names the operator on backward
-    is_ignored: bool = False  # the kernel that runs the operator without recording anything
-    tracks_aliases: bool = False  # version counters and views, on ADInplaceOrView
-    differentiable: tuple[Tensors, ...] = ()  # arguments that can carry gradients
-    without_formula: tuple[Tensors, ...] = ()  # those of them that must not require grad
-    tensors: tuple[str, ...] = ()  # parameters that hold tensors; no result may be one of them
-    results: tuple[ResultPlan, ...] = ()
-
-
-@dataclass(frozen=True)
 class OperatorPlan:
     """Everything decided about one operator."""
 
@@ -165,6 +88,7 @@ class OperatorPlan:
     api: Signature | None
     kernels: tuple[KernelPlan, ...]
     autograd: AutogradPlan
+    autograd_by_key: tuple[tuple[str, AutogradPlan], ...] = ()  # keys with formulas of their own
 
     @cached_property
     def schema(self) -> str:
@@ -173,6 +97,12 @@ class OperatorPlan:
         return (
             str(func).removeprefix(f"{func.name.namespace}::") if func.name.namespace else str(func)
         )
+
+    @property
+    def nodes(self) -> list[NodePlan]:
+        """The nodes whose classes are generated with this operator."""
+        plans = [self.autograd, *(plan for _, plan in self.autograd_by_key)]
+        return [plan.node for plan in plans if plan.node and plan.owns_node]
 
     @property
     def spec_line(self) -> str:
@@ -188,6 +118,15 @@ class Plan:
     specs: tuple[str, ...]  # names of the spec files
     shards: int
     operators: tuple[OperatorPlan, ...]
+    helper_topics: tuple[str, ...] = ()  # derivative helpers to compile
+
+    def formulas(self) -> Iterator[str]:
+        """The C++ text of every formula."""
+        for op in self.operators:
+            for node in op.nodes:
+                yield from (gradient.expression for gradient in node.gradients)
+            for plan in (op.autograd, *(plan for _, plan in op.autograd_by_key)):
+                yield from (tangent.expression for tangent in plan.tangents)
 
     def groups(self) -> dict[str, list[OperatorPlan]]:
         """The operators of each group, in YAML order."""

@@ -173,6 +173,8 @@ def return_type(returns: Iterable[Return], *, const_ref: bool = False) -> str | 
             types.append(row.value)
     if len(types) < 2:
         return types[0] if types else "void"
+    if 0 < sum(type_.endswith("&") for type_ in types) < len(types):
+        return None  # the dispatcher cannot unbox a tuple of references and values
     return f"::std::tuple<{', '.join(types)}>"
 
 
@@ -259,10 +261,17 @@ _KEYWORDS = frozenset(
 )
 # What the generated functions around a call use themselves; an argument must not hide it.
 _USED = frozenset(
-    "any_requires_grad check_no_requires_grad check_no_tangent collect_edges device_of guard "
-    "handle keys make_node node operators same_device save save_value schema "
-    "set_result_history".split()
+    "any_requires_grad check_new check_no_requires_grad check_no_tangent collect_edges device_of "
+    "guard handle has_tangent keys kept make_node node operators primal_of raw_tangent_of "
+    "rebase_result_history records same_device save save_value save_written schema "
+    "set_result_history set_tangent tangent_of unshared writable_tangent_of".split()
 )
+
+
+def handle_name(name: str) -> str:
+    """The name of an operator's handle, a class that has members of its own."""
+    name = identifier(name)
+    return f"{name}_" if name in ("call", "redispatch", "schema") else name
 
 
 def identifier(name: str) -> str:

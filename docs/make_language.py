@@ -14,9 +14,9 @@ sys.path.insert(0, str(ROOT))
 
 from codegen.analysis import RESERVED_NAMESPACES  # noqa: E402
 from codegen.dispatch_keys import COMPOSITE_KEYS, DISPATCH_KEYS  # noqa: E402
-from codegen.formula import ATTRIBUTES  # noqa: E402
 from codegen.load import TAGS  # noqa: E402
 from codegen.model import Derivative, Operator, spec_keys  # noqa: E402
+from codegen.saved_attributes import ATTRIBUTES  # noqa: E402
 
 PAGE = ROOT / "docs" / "language.md"
 
@@ -47,19 +47,45 @@ tuple. FORMULA is a C++ expression; unqualified functions are ATen's and those o
 
 | name | meaning |
 | --- | --- |
-| `grad` | the gradient of the first differentiable result |
+| `grad` | the gradient of the first result; the others are then not differentiable |
 | `grads[i]`, `grad_<result>` | that of the i-th differentiable result, or the named one's |
-| an argument's name | its value; what a formula uses is saved, and nothing else |
+| `grads` | all of them; of a list result one per element |
+| an argument's name | its value, saved; a missing `Tensor?` is an undefined tensor |
 | `result`, `result0`, a result's name | a result; saved |
 | `grad_input_mask` | which of the NAMES need a gradient, as `std::array<bool, N>` |
+| `wrap_opt_if(x, grad_input_mask[i])` | `x`, saved only if the i-th gradient is needed |
+| `retain_variables` | whether the graph is kept for another backward |
 {attributes}
 
-`non_differentiable` in place of a formula: no gradient flows to the argument. A tensor argument
-that no line names must not require grad: the call raises. `not_implemented("name")` raises when
-backward reaches it.
+One entry names gradients in one way. A formula that names `i` is for the i-th element of lists
+(`grads[i]`, `self[i]`). `non_differentiable` in place of a formula: no gradient flows to the
+argument. A tensor argument that no line names must not require grad: the call raises.
+`not_implemented("name")` raises when backward reaches it. Nothing is saved but what a formula uses,
+and only if a gradient that needs it is asked for. What only the C++ compiler can tell is
+reported on the formula's own line.
 
-NAMES may also be results (`result:`): formulas of forward mode. They are read and checked with
-forward mode, which is not generated yet; until then a tangent on a differentiable argument raises.
+## Forward mode
+
+NAMES are results: the formula gives their tangents, one for each differentiable result or none at
+all. It uses `self_t`, the tangent of a differentiable argument (zeros where it has none), `self_p`,
+its value, results and the other arguments by name. `auto_linear` is the operator itself at the
+tangents; `auto_element_wise` the formula of the gradient, for an operator whose Jacobian is
+diagonal. An operator without such lines refuses tangents by name.
+
+## What is written to
+
+An operator that writes its result to an argument (`Tensor(a!) self` and `-> Tensor(a!)`) has an
+entry of its own, or differentiates by the entry of its functional form, `mul` for `mul_`. The
+argument's old value is copied where a formula reads it and not otherwise; in an entry of its own
+`original_self_p` and `original_self_t` are the old value and tangent, `result` is the new value. An
+argument that is written to and not returned cannot have a gradient; formulas see what was written.
+An out= form refuses tensors that require grad. Formulas for views (`Tensor(a) -> Tensor(a)`) are
+refused: an operator that returns a view and has no entry says so on backward.
+
+## Formulas per autograd key
+
+Under `dispatch:` each key has formulas and a node of its own: `Default` for all devices, or
+`AutogradCUDA`, `AutogradNestedTensor`, ...
 """
 
 _KEYS = """\
@@ -80,7 +106,7 @@ behind a check that all tensors are on one device and a guard that makes it curr
 def page() -> str:
     """The whole page."""
     attributes = "\n".join(
-        f"| `{_spelled(a.pattern)}` | saved in place of the tensor |" for a in ATTRIBUTES
+        f"| `{_spelled(a.pattern)}` | saved in place of the `{a.of}` |" for a in ATTRIBUTES
     )
     parts = [
         _HEAD.format(reserved=", ".join(f"`{n}`" for n in RESERVED_NAMESPACES)),

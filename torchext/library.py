@@ -32,13 +32,18 @@ def load_library(name_or_path: str | os.PathLike):
         reason = f"{path} has no usable build record ({error})"
         raise ImportError(f"{reason}. {_build_it(path)}") from None
     _require_torch()
-    installed = record.of_installed_torch(built_for.namespace, torchext.__version__, False)
+    has_python_part = built_for.python is not None
+    installed = record.of_installed_torch(
+        built_for.namespace, torchext.__version__, False, has_python_part
+    )
     if not built_for.fits(installed):
         raise ImportError(
             f"{path} was built for {built_for.describe()}, but {installed.describe()} is "
             f"installed. {_build_it(path)}"
         )
     _open(path, built_for.namespace)
+    if has_python_part:
+        _open_python_part(record.python_part_path(path), built_for.namespace)
     _tag_compile_cache(path, built_for.namespace)
     import torch
 
@@ -100,6 +105,26 @@ def _open(path: str, namespace: str) -> None:
     error = error_of()
     if error is not None:
         raise ImportError(error.decode())
+
+
+def _open_python_part(path: str, namespace: str) -> None:
+    """Register the classes of the library's backward nodes, so that grad_fn shows them."""
+    import torch
+
+    try:
+        # PyDLL: it runs with Python's lock, and raises what Python raises
+        node_classes = getattr(ctypes.PyDLL(path), f"torchext_python_library_{namespace}")
+    except OSError as error:
+        raise ImportError(f"{path} cannot be opened: {error}. {_build_it(path)}") from None
+    except AttributeError:
+        raise ImportError(f"{path} is not the Python part of {namespace!r}") from None
+    node_classes.restype = ctypes.py_object
+    try:
+        classes = node_classes()
+    except Exception as error:
+        raise ImportError(f"{path} cannot register its grad_fn classes: {error}") from error
+    for node_class in classes.values():
+        torch.autograd.graph.Node.register(node_class)
 
 
 def _tag_compile_cache(path: str, namespace: str) -> None:

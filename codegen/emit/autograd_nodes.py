@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..output import File, banner
-from ..plan import GradientPlan, NodePlan, OperatorPlan, Plan
+from ..autograd_plan import GradientPlan, NodePlan, SavedKind, SavedPlan
+from ..output import RESTORE_LINE, File, banner
+from ..plan import OperatorPlan, Plan
 from ..template import fill
 
 _HEADER = """
@@ -32,6 +33,8 @@ struct TORCHEXT_API $name final : BackwardNode {
   std::string name() const override;
   variable_list apply(variable_list&& grads) override;
   void release_variables() override;
+  void compiled_args(CompiledNodeArgs& args) const override;
+  variable_list apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) override;
 $members
 };
 """
@@ -40,6 +43,7 @@ _SOURCE = """
 $banner
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <torchext/compiled_autograd.h>
 #include <torchext/derivative_helpers.h>
 
 $includes
@@ -57,12 +61,7 @@ $definitions
 
 _DEFINITION = """
 // $location: $schema
-std::string $name::name() const {
-  return "$name";
-}
-
-variable_list $name::apply(variable_list&& grads) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+static variable_list $function($parameters) {
   GradRanges ranges;
 $ranges
   variable_list grad_inputs(ranges.size());
@@ -74,24 +73,63 @@ $gradients
   return grad_inputs;
 }
 
+std::string $name::name() const {
+  return "$name";
+}
+
+variable_list $name::apply(variable_list&& grads) {
+$lock
+$check
+  return $function(grads, $arguments);
+}
+
 void $name::release_variables() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+$lock
 $releases
-  released_ = true;
+}
+
+void $name::compiled_args($args_parameter) const {
+$collects
+}
+
+variable_list $name::apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) {
+$befores
+$check
+  variable_list grad_inputs = $compiled;
+$afters
+  return grad_inputs;
 }
 """
 
 _GRADIENT = """
-if (needs($range)) {
+if (needs[$edge]) {
+$line
   store(grad_inputs, $range, $formula);
+$restore
 }
 """
 
 _GRADIENTS = """
 if ($any) {
 $mask
+$line
   const auto computed = $formula;
 $stores
+$restore
+}
+"""
+
+_ELEMENTS = """
+if (needs[$edge]) {
+  variable_list computed(grads.size());
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (grads[i].defined()) {
+$line
+      computed[i] = $formula;
+$restore
+    }
+  }
+  store(grad_inputs, $range, computed);
 }
 """
 
@@ -100,20 +138,21 @@ def emit(plan: Plan) -> Iterator[File]:
     """A header for each group that has nodes, and a source for each shard."""
     head, space = banner(__name__, plan.specs), plan.namespace
     for group, operators in plan.groups().items():
-        nodes = [(op, op.autograd.node) for op in operators if op.autograd.node]
+        nodes = [(op, node) for op in operators for node in op.nodes]
         if nodes:
             classes = "\n".join(_class(op, node) for op, node in nodes).rstrip()
             text = fill(_HEADER, banner=head, namespace=space, classes=classes)
             yield File(f"include/{space}/nodes/{group}.h", text, "header")
     for index in range(plan.shards):
-        shard = [(op, op.autograd.node) for op in plan.shard(index) if op.autograd.node]
+        shard = [(op, node) for op in plan.shard(index) for node in op.nodes]
         if shard:
+            definitions = (_definition(space, op, node) for op, node in shard)
             text = fill(
                 _SOURCE,
                 banner=head,
                 namespace=space,
                 includes=_includes(plan, shard),
-                definitions="\n".join(_definition(op, node) for op, node in shard).rstrip(),
+                definitions="\n".join(definitions).rstrip(),
             )
             yield File(f"src/nodes_{index}.cpp", text, "source")
 
@@ -136,55 +175,102 @@ def _class(op: OperatorPlan, node: NodePlan) -> str:
     return fill(_CLASS, location=node.spec_line, schema=op.schema, name=node.name, members=members)
 
 
-def _definition(op: OperatorPlan, node: NodePlan) -> str:
+def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
+    variables = [s for s in node.saved if s.kind is not SavedKind.VALUE]
+    members = [(s.member, s) for s in node.saved]
+    lock = ["  const std::lock_guard<std::mutex> lock(mutex_);"] if variables else []
+    lists = any(s.kind.is_list for s in variables)
+    collects = [f"  collect(args, {member}{_is_output(s)});" for member, s in members]
+    collects += [f"  collect(args, {e.argument}_size);" for e in node.edges if e.is_list]
+    releases = [f"  release({s.member});" for s in variables]
+    function, values = f"{node.name}_gradients", ", ".join(_arguments(node))
+    traced = f'*this, "{space}_{node.name}", saved, grads, {values}'
     return fill(
         _DEFINITION,
         location=node.spec_line,
         schema=op.schema,
+        function=function,
+        parameters=_parameters(node),
         name=node.name,
         ranges=[_range(e.argument, e.is_list) for e in node.edges],
-        locals=list(_locals(node)),
+        locals=list(_grads(node)),
         gradients=[_indented(_gradient(node, g)) for g in node.gradients],
-        releases=[f"  {s.member}.{s.releases}();" for s in node.saved if s.releases],
+        lock=lock,
+        check=["  check_not_released();"] if lists else [],
+        arguments=values,
+        releases=releases + (["  released_ = true;"] if lists else []),
+        args_parameter="CompiledNodeArgs& args" if collects else "CompiledNodeArgs&",
+        collects=collects,
+        befores=[f"  before(saved, {member});" for member, _ in members],
+        compiled=f"apply_compiled<{function}>({traced})",
+        afters=[f"  after(saved, {member});" for member, _ in members],
     )
+
+
+def _is_output(saved: SavedPlan) -> str:
+    if saved.kind is SavedKind.VALUE:
+        return ""
+    return f", /*is_output=*/{'true' if saved.is_output else 'false'}"
+
+
+def _parameters(node: NodePlan) -> list[str]:
+    """What the gradients are computed from: grads, which are needed, sizes of lists, the saved."""
+    found = [
+        "const variable_list& grads",
+        f"const ::std::array<bool, {len(node.edges)}>& needs",
+    ]
+    found += [f"size_t {e.argument}_size" for e in node.edges if e.is_list]
+    found += [item.parameter for item in node.saved]
+    return found + (["bool retain_variables"] if node.retains else [])
+
+
+def _arguments(node: NodePlan) -> Iterator[str]:
+    """The arguments for those parameters, without grads."""
+    sizes = [f"{e.argument}_size" if e.is_list else "1" for e in node.edges]
+    yield f"needs_input_grad<{len(sizes)}>({{{', '.join(sizes)}}})"
+    yield from (f"{e.argument}_size" for e in node.edges if e.is_list)
+    for item in node.saved:
+        if item.kind is SavedKind.VALUE:
+            yield item.member
+        else:
+            function = "unpack_optional" if item.kind is SavedKind.OPTIONAL_TENSORS else "unpack"
+            yield f"{function}({item.member}{', *this' if item.is_output else ''})"
+    if node.retains:
+        yield "retain_variables"
 
 
 def _range(argument: str, is_list: bool) -> str:
     return f"  const auto {argument}_range = ranges.next({f'{argument}_size' if is_list else ''});"
 
 
-def _locals(node: NodePlan) -> Iterator[str]:
-    if any(item.releases == "clear" for item in node.saved):
-        yield "  check_not_released();"
+def _grads(node: NodePlan) -> Iterator[str]:
     grads = dict(pair for gradient in node.gradients for pair in gradient.grads)
     for name, index in grads.items():
         yield f"  const auto& {name} = grads[{index}];"
-    for item in node.saved:
-        if item.unpack:
-            yield f"  const auto {item.local} = {item.unpack.replace('torchext::', '')};"
 
 
 def _gradient(node: NodePlan, gradient: GradientPlan) -> str:
     ranges = [f"{node.edges[i].argument}_range" for i in gradient.edges]
+    line = [str(gradient.line)]
+    common = {"line": line, "restore": [RESTORE_LINE], "formula": gradient.expression}
+    needs = [f"needs[{i}]" for i in gradient.edges]
     if len(ranges) == 1 and not gradient.needs_mask:
-        return fill(_GRADIENT, range=ranges[0], formula=gradient.expression)
-    needs = [f"needs({name})" for name in ranges]
+        template = _ELEMENTS if gradient.is_elementwise else _GRADIENT
+        return fill(template, edge=str(gradient.edges[0]), range=ranges[0], **common)
     mask = f"  const ::std::array<bool, {len(needs)}> grad_input_mask = {{{', '.join(needs)}}};"
     if len(ranges) == 1:
         stores = [f"  store(grad_inputs, {ranges[0]}, computed);"]
     else:
         stores = [
-            f"  if ({need}) {{\n    store(grad_inputs, {name}, ::std::get<{i}>(computed));\n  }}"
+            f"  if ({need}) {{\n{gradient.line}\n"
+            f"    store(grad_inputs, {name}, ::std::get<{i}>(computed));\n  }}"
             for i, (need, name) in enumerate(zip(needs, ranges))
         ]
-    return fill(
-        _GRADIENTS,
-        any=" || ".join(needs),
-        mask=[mask] if gradient.needs_mask else [],
-        formula=gradient.expression,
-        stores=stores,
-    )
+    any_ = " || ".join(needs)
+    masks = [mask] if gradient.needs_mask else []
+    return fill(_GRADIENTS, any=any_, mask=masks, stores=stores, **common)
 
 
 def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" if line else line for line in text.rstrip("\n").split("\n"))
+    lines = text.rstrip("\n").split("\n")
+    return "\n".join(f"  {line}" if line and line[0] != "#" else line for line in lines)

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """autograd_<shard>.cpp: what stands on the autograd keys of every operator.
 
-Operators with formulas get a kernel that records their node; the others the not-implemented one.
+Operators with formulas get a kernel that records their node and computes their tangents; the others
+the not-implemented one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..output import File, banner
-from ..plan import (
+from ..autograd_plan import (
     AutogradPlan,
-    NodePlan,
-    OperatorPlan,
-    Plan,
-    SavedPlan,
-    Signature,
+    ResultPlan,
+    SaveStep,
     Tensors,
 )
+from ..output import File, banner
+from ..plan import OperatorPlan, Plan, Signature
+from ..tangent_text import set_tangents, tangent_block
 from ..template import fill
 
 _SOURCE = """
@@ -30,179 +30,232 @@ $includes
 namespace torchext::generated::$namespace {
 namespace {
 
+$using
+
 $kernels
-void register_autograd_$index(torch::Library& m) {
-$impls
-}
-
-const bool autograd_registered_$index = library().add($autograd_arguments);
-
-$aliases
+$registrations
 } // namespace
 } // namespace torchext::generated::$namespace
 """
 
-_ALIASES = """
-void register_aliases_$index(torch::Library& m) {
+_REGISTRATION = """
+void register_$name(torch::Library& m) {
 $impls
 }
 
-const bool aliases_registered_$index = library().add($aliases_arguments);
+const bool registered_$name = library().add($arguments);
 
 """
 
+_USING = ["using namespace at;", "using namespace torchext::derivatives;"]
+
+_FORMULA_INCLUDES = ["#include <ATen/Functions.h>", "#include <torchext/derivative_helpers.h>"]
+
 _KERNEL = """
 // $location: $schema
-$prototype {
-$tangents
+$result $function($parameters) {
+$tangent_refusals
 $refusals
+  const bool records = any_requires_grad($differentiable);
+$checks
+$originals
   NodePtr<$node> node;
-  if (any_requires_grad($differentiable)) {
+  if (records) {
     node = make_node<$node>();
     node->set_next_edges(collect_edges($edges));
 $saved
   }
-  auto $results = [&] {
-    at::AutoDispatchBelowADInplaceOrView guard;
-    return operators::$handle::redispatch(keys & c10::after_autograd_keyset$arguments);
-  }();
+$call
   if (node) {
 $fresh
 $history
-$outputs
   }
-  return $returned;
+$tangents
+$outputs
+$returned
 }
 
 """
 
+_CALL = """
+  $results[&] {
+    at::$guard guard;
+    return operators::$handle::redispatch(keys & c10::after_autograd_keyset$arguments);
+  }();
+"""
 
 def emit(plan: Plan) -> Iterator[File]:
     """One source for each shard that has anything on the autograd keys."""
     for index in range(plan.shards):
-        shard = [op for op in plan.shard(index) if _has_autograd(op.autograd)]
-        if not shard:
+        shard = plan.shard(index)
+        registrations = list(_registrations(shard, index))
+        if not registrations:
             continue
-        nodes = [op for op in shard if op.autograd.node]
-        groups = sorted({op.group for op in nodes})
-        space = plan.namespace
+        keyed = [(op, key, a) for op in shard for key, a in _plans(op) if a.node]
+        has_tangents = any(a.tangents for _, _, a in keyed)
+        kernels = [_kernel(plan.namespace, op, key, a) for op, key, a in keyed]
         text = fill(
             _SOURCE,
             banner=banner(__name__, plan.specs),
-            namespace=space,
-            includes=[
-                f"#include <{space}/{part}/{g}.h>" for part in ("nodes", "ops") for g in groups
-            ],
-            kernels="\n".join(_kernel(space, op) for op in nodes).rstrip("\n") + "\n"
-            if nodes
-            else [],
-            autograd_arguments=_add_arguments("Autograd", f"register_autograd_{index}"),
-            impls=[impl for op in shard if (impl := _impl(op))],
-            aliases=_aliases(index, shard),
-            index=str(index),
+            namespace=plan.namespace,
+            includes=_includes(plan, keyed, has_tangents),
+            using=_USING if has_tangents else [],
+            kernels="\n".join(kernels).rstrip("\n") + "\n" if kernels else [],
+            registrations="\n".join(registrations),
         )
         yield File(f"src/autograd_{index}.cpp", text, "source")
 
 
-def _has_autograd(autograd: AutogradPlan) -> bool:
-    return bool(
-        autograd.node
-        or autograd.is_not_implemented
-        or autograd.is_ignored
-        or autograd.tracks_aliases
-    )
+def _plans(op: OperatorPlan) -> Iterator[tuple[str, AutogradPlan]]:
+    yield "Autograd", op.autograd
+    yield from op.autograd_by_key
+
+
+def _includes(
+    plan: Plan, keyed: list[tuple[OperatorPlan, str, AutogradPlan]], has_tangents: bool
+) -> list[str]:
+    """The nodes and operators of the shard, and what its formulas call."""
+    groups = {op.api_name: op.group for op in plan.operators if op.api_name}
+    own = {op.group for op, _, _ in keyed}
+    called = {groups[name] for _, _, a in keyed for name in a.calls if name in groups}
+    found = [f"#include <{plan.namespace}/nodes/{g}.h>" for g in sorted(own)]
+    found += [f"#include <{plan.namespace}/ops/{g}.h>" for g in sorted(own | called)]
+    return found + (_FORMULA_INCLUDES if has_tangents else [])
+
+
+def _registrations(shard: list[OperatorPlan], index: int) -> Iterator[str]:
+    """One registration for each key that an operator has a kernel on."""
+    by_key: dict[str, list[str]] = {}
+    for op in shard:
+        for key, plan in _plans(op):
+            impl = _impl(op, key, plan)
+            if impl:
+                by_key.setdefault(key, []).append(impl)
+    for op in shard:
+        if op.autograd.tracks_aliases:
+            by_key.setdefault("ADInplaceOrView", []).append(_boxed(op, "track_aliases"))
+    for key, impls in by_key.items():
+        name = f"{key.lower()}_{index}"
+        arguments = ["torch::Library::IMPL", f"c10::DispatchKey::{key}", f"&register_{name}"]
+        yield fill(_REGISTRATION, name=name, impls=impls, arguments=arguments)
 
 
 def _boxed(op: OperatorPlan, function: str) -> str:
-    return (
-        f'  m.impl("{op.operator.name}", torch::CppFunction::makeFromBoxedFunction<&{function}>());'
-    )
+    kernel = f"torch::CppFunction::makeFromBoxedFunction<&{function}>()"
+    return f'  m.impl("{op.operator.name}", {kernel});'
 
 
-def _impl(op: OperatorPlan) -> str | None:
-    if op.autograd.node:
-        return f'  m.impl("{op.operator.name}", TORCH_FN(autograd_{op.handle}));'
-    if op.autograd.is_ignored:
+def _impl(op: OperatorPlan, key: str, plan: AutogradPlan) -> str | None:
+    if plan.node:
+        return f'  m.impl("{op.operator.name}", TORCH_FN({key.lower()}_{op.handle}));'
+    if plan.is_ignored:
         return _boxed(op, "autograd_ignored")
-    return _boxed(op, "autograd_not_implemented") if op.autograd.is_not_implemented else None
+    return _boxed(op, "autograd_not_implemented") if plan.is_not_implemented else None
 
 
-def _aliases(index: int, shard: list[OperatorPlan]) -> str | list[str]:
-    impls = [_boxed(op, "track_aliases") for op in shard if op.autograd.tracks_aliases]
-    if not impls:
-        return []
-    arguments = _add_arguments("ADInplaceOrView", f"register_aliases_{index}")
-    return fill(_ALIASES, index=str(index), impls=impls, aliases_arguments=arguments)
-
-
-def _add_arguments(key: str, function: str) -> list[str]:
-    return ["torch::Library::IMPL", f"c10::DispatchKey::{key}", f"&{function}"]
-
-
-def _kernel(namespace: str, op: OperatorPlan) -> str:
-    autograd, node, signature = op.autograd, op.autograd.node, op.signature
+def _kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) -> str:
+    node, signature = autograd.node, op.signature
     assert node is not None and signature is not None  # analysis refuses formulas otherwise
     name = f"{namespace}::{op.operator.name}"
-    results = [r.local for r in autograd.results]
+    new = [r for r in autograd.results if r.is_differentiable and not r.written]
     more = "".join(f", {name}" for name in autograd.tensors)
-    inputs = [s for s in node.saved if not s.is_output]
-    outputs = [s for s in node.saved if s.is_output]
+    lists = [edge for edge in node.edges if edge.is_list]
     return fill(
         _KERNEL,
         location=node.spec_line,
         schema=op.schema,
-        prototype=_prototype(signature, op.handle),
-        tangents=[_check("check_no_tangent", name, a) for a in autograd.differentiable],
-        refusals=[_check("check_no_requires_grad", name, a) for a in autograd.without_formula],
-        node=node.name,
-        differentiable=[a.parameter for a in autograd.differentiable],
-        edges=[e.parameter for e in node.edges],
-        saved=[*_sizes(node), *map(_save, inputs)],
-        results=results[0] if len(results) == 1 else f"[{', '.join(results)}]",
-        handle=op.handle,
-        arguments="".join(f", {p.name}" for p in signature.parameters),
-        fresh=[
-            f'    check_new("{name}", {r.local}{more});'
-            for r in autograd.results
-            if r.is_differentiable
+        result=signature.result,
+        function=f"{key.lower()}_{op.handle}",
+        parameters=["c10::DispatchKeySet keys", *(p.declaration for p in signature.parameters)],
+        tangent_refusals=[
+            _check("check_no_tangent", name, a)
+            for a in (autograd.without_formula if autograd.tangents else autograd.differentiable)
         ],
-        history=list(_history(autograd)),
-        outputs=[_save(item) for item in outputs],
-        returned=_returned(signature, results),
+        refusals=[_check("check_no_requires_grad", name, a) for a in autograd.without_formula],
+        differentiable=[e.parameter for e in node.edges],
+        checks=[
+            f"  torch::autograd::check_inplace({r.written}, records);"
+            for r in autograd.results
+            if r.written and r.is_differentiable
+        ],
+        originals=list(_originals(autograd)),
+        node=node.name,
+        edges=[e.parameter for e in node.edges],
+        saved=[
+            *(f"    node->{e.argument}_size = {e.parameter}.size();" for e in lists),
+            *map(_save, autograd.saves),
+        ],
+        call=_call(op, autograd).rstrip("\n"),
+        fresh=[f'    check_new("{name}", {r.local}{more});' for r in new],
+        history=list(_history(name, autograd)),
+        tangents=[tangent_block(t) for t in autograd.tangents]
+        + [line for t in autograd.tangents for line in set_tangents(t)],
+        outputs=_outputs(autograd),
+        returned=_returned(signature, autograd.results),
     )
 
 
-def _check(function: str, name: str, tensors: Tensors) -> str:
-    return f'  {function}("{name}", "{tensors.name}", {tensors.parameter});'
+def _check(function: str, name: str, item: Tensors) -> str:
+    return f'  {function}("{name}", "{item.name}", {item.parameter});'
 
 
-def _prototype(signature: Signature, handle: str) -> str:
-    rest = [p.declaration for p in signature.parameters]
-    return f"{signature.result} autograd_{handle}({', '.join(['c10::DispatchKeySet keys', *rest])})"
+def _call(op: OperatorPlan, autograd: AutogradPlan) -> str:
+    """The call below autograd. What it writes to are arguments, whatever it returns for them."""
+    assert op.signature is not None
+    names = [r.local for r in autograd.results]
+    if not names or all(r.written for r in autograd.results):
+        results = ""
+    elif len(names) == 1:
+        results = f"auto {names[0]} = "
+    else:
+        names = [f"{n}_written" if r.written else n for n, r in zip(names, autograd.results)]
+        results = f"auto [{', '.join(names)}] = "
+    return fill(
+        _CALL,
+        results=results,
+        guard=f"AutoDispatchBelow{'Autograd' if autograd.writes else 'ADInplaceOrView'}",
+        handle=op.handle,
+        arguments="".join(f", {p.name}" for p in op.signature.parameters),
+    )
 
 
-def _returned(signature: Signature, results: list[str]) -> str:
-    if len(results) == 1:
-        return results[0]
-    return f"{signature.result}({', '.join(f'::std::move({name})' for name in results)})"
+def _returned(signature: Signature, results: tuple[ResultPlan, ...]) -> list[str]:
+    if len(results) < 2:
+        return [f"  return {result.local};" for result in results]
+    values = (r.local if r.written else f"::std::move({r.local})" for r in results)
+    return [f"  return {signature.result}({', '.join(values)});"]
 
 
-def _sizes(node: NodePlan) -> Iterator[str]:
-    for edge in node.edges:
-        if edge.is_list:
-            yield f"    node->{edge.argument}_size = {edge.parameter}.size();"
+def _originals(autograd: AutogradPlan) -> Iterator[str]:
+    """Copies of what is written to: made when first asked for, or at once for a tangent."""
+    for parameter in autograd.originals:
+        yield f"  ::std::optional<at::Tensor> original_{parameter};"
+    for tangent in autograd.tangents:
+        for item in tangent.inputs:
+            if item.is_original:
+                parameter = item.parameter.removeprefix("original_")
+                yield f"  if ({tangent.trigger}) {{"
+                yield f"    kept({item.parameter}, {parameter});"
+                yield "  }"
 
 
-def _save(item: SavedPlan) -> str:
-    line = f"node->{item.member} = {item.save.replace('torchext::', '')};"
-    if not item.edges:
-        return f"    {line}"
-    condition = " || ".join(f"node->should_compute_output({i})" for i in item.edges)
-    return f"    if ({condition}) {{\n      {line}\n    }}"
+def _save(item: SaveStep) -> str:
+    line = f"    node->{item.member} = {item.value};"
+    return f"    if ({item.condition}) {{\n  {line}\n    }}" if item.condition else line
 
 
-def _history(autograd: AutogradPlan) -> Iterator[str]:
+def _history(name: str, autograd: AutogradPlan) -> Iterator[str]:
     for result in autograd.results:
         if result.is_differentiable:
+            function = "rebase_result_history" if result.written else "set_result_history"
             condition = f", {result.condition}" if result.condition else ""
-            yield f"    set_result_history({result.local}, node{condition});"
+            yield f"    {function}({result.local}, node{condition});"
+            if autograd.refuses_complex and not (result.written or result.is_list):
+                yield f'    check_not_complex("{name}", {result.local});'
+
+
+def _outputs(autograd: AutogradPlan) -> list[str]:
+    """Results are saved after their tangents are set, so that what is unpacked has them."""
+    if not autograd.saves_after:
+        return []
+    return ["  if (node) {", *map(_save, autograd.saves_after), "  }"]

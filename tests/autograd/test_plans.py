@@ -4,7 +4,7 @@
 import pytest
 
 from codegen.analysis import plan_library
-from codegen.errors import Errors
+from codegen.errors import Errors, SpecError
 from codegen.load import load_derivatives, load_operators
 
 HEADER = "# SPDX-License-Identifier: BSD-3-Clause\n"
@@ -12,7 +12,7 @@ PAIR = "pair(Tensor self, Tensor other) -> (Tensor, Tensor)"
 
 
 @pytest.fixture
-def plan_of(tmp_path):
+def operator_of(tmp_path):
     """A function of a schema, its entry's other lines and its formulas: the operator's plan."""
 
     def plan(schema, entry="dispatch: {CPU: k}", formulas=()):
@@ -25,9 +25,15 @@ def plan_of(tmp_path):
         given = load_derivatives(derivatives, "d.yaml", errors) if formulas else []
         found = plan_library("space", ("n.yaml",), operators, given, errors)
         errors.raise_if_any()
-        return found.operators[0].autograd
+        return found.operators[0]
 
     return plan
+
+
+@pytest.fixture
+def plan_of(operator_of):
+    """The part of that plan that is about derivatives."""
+    return lambda *args, **kwargs: operator_of(*args, **kwargs).autograd
 
 
 def test_without_an_entry_gradients_are_refused(plan_of):
@@ -42,7 +48,6 @@ def test_without_an_entry_gradients_are_refused(plan_of):
     [
         ["other: non_differentiable"],
         ["output_differentiability: [True, False]", "other: non_differentiable"],
-        ["result0: self_t", "result1: other_t"],
     ],
 )
 def test_an_entry_that_leaves_an_argument_out_loses_no_gradient(formulas, plan_of):
@@ -74,6 +79,32 @@ def test_composite_implicit_operators_have_no_autograd_kernel(plan_of):
     assert not (plan.is_ignored or plan.is_not_implemented or plan.node or plan.tracks_aliases)
 
 
+def test_a_tangent_without_a_gradient_is_refused(plan_of):
+    with pytest.raises(SpecError, match="d.yaml:3:12: error: .*self_t") as raised:
+        plan_of(PAIR, formulas=["result0: self_t", "result1: other_t"])
+    assert "'self' has no gradient formula, so it has no tangent" in str(raised.value)
+
+
+@pytest.mark.parametrize("formula", ["auto_linear", "auto_element_wise", "result * 2"])
+def test_a_tangent_of_no_differentiable_argument_is_refused(formula, plan_of):
+    with pytest.raises(SpecError):
+        plan_of("same(Tensor self) -> Tensor", formulas=[f"result: {formula}"])
+
+
+@pytest.mark.parametrize(
+    "formulas",
+    [
+        ["self: space::scale(grad, i)", "result: auto_linear"],
+        ["self: grad * i", "result: self_t * i"],
+        ["self: grad * i", "result: auto_element_wise"],
+    ],
+)
+def test_an_argument_called_i_is_no_index_of_a_list(formulas, plan_of):
+    plan = plan_of("scale(Tensor self, Scalar i) -> Tensor", formulas=formulas)
+    assert [tangent.is_elementwise for tangent in plan.tangents] == [False]
+    assert [gradient.is_elementwise for gradient in plan.node.gradients] == [False]
+
+
 def test_an_argument_beside_those_with_formulas_must_not_require_grad(plan_of):
     plan = plan_of("mul(Tensor self, Tensor other) -> Tensor", formulas=["self: grad * other"])
     assert [tensors.name for tensors in plan.without_formula] == ["other"]
@@ -93,3 +124,9 @@ def test_a_tensor_that_only_one_gradient_needs_is_guarded(plan_of):
         "other_": (0,),
         "self_": (1,),
     }
+
+
+def test_a_written_result_beside_a_new_one_is_no_mixed_tuple(operator_of):
+    plan = operator_of("add_to(Tensor(a!) self, Tensor other) -> (Tensor(a!), Tensor)")
+    # PyTorch's boxing takes tuples of references or of values; a mixture does not compile.
+    assert plan.signature is None or "&" not in plan.signature.result

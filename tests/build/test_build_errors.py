@@ -53,6 +53,24 @@ def test_an_error_that_names_no_kernel_is_the_compilers_own(project):
     assert "expected:" not in build.text
 
 
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [("grad.no_such_method(factor)", "no_such_method"), ('grad * "text"', "operator*")],
+)
+def test_what_only_the_compiler_finds_in_a_formula_points_into_the_yaml(wrong, word, project):
+    project.edit("derivatives.yaml", "self: grad * factor", f"self: {wrong}")
+    build = project.build()
+    assert_refused(build, word)
+    lines = (project.folder / "derivatives.yaml").read_text().splitlines()
+    line = next(i for i, text in enumerate(lines, 1) if wrong in text)
+    assert f"derivatives.yaml:{line}:" in build.text
+
+
+def test_a_formula_that_gives_no_gradient_points_into_the_yaml(project):
+    project.edit("derivatives.yaml", "self: grad * factor", "self: ::std::make_tuple(grad)")
+    assert_refused(project.build(), "derivatives.yaml:3:", "store")
+
+
 def test_a_mistake_in_the_yaml_ends_the_build(project):
     project.edit("native_functions.yaml", "square(Tensor self) -> Tensor", "square(Tensor self")
     assert_refused(project.build(), "native_functions.yaml:12:", "sample_ops._C were refused")

@@ -14,6 +14,7 @@ from codegen.emit import (
     kernel_declarations,
     library,
     operators,
+    python_nodes,
     register_autograd,
     register_dispatch,
     register_schema,
@@ -22,8 +23,8 @@ from codegen.errors import Errors
 from codegen.load import load_derivatives, load_operators
 from codegen.output import FileSet
 
-# A formula for each tensor, a fallback, a guarded kernel; a list, an optional and a mask; mutation
-# without a formula; a view; a composite operator with an argument whose name is a C++ keyword.
+# A formula for each tensor, tangents, a fallback, a guarded kernel; a list, an optional and a mask; an
+# in-place form that inherits its formulas; a view; a composite operator with an argument whose name is a C++ keyword.
 NATIVE_FUNCTIONS = """\
 - func: mul.Tensor(Tensor self, Tensor other) -> Tensor
   tags: pointwise
@@ -55,10 +56,12 @@ DERIVATIVES = """\
 - name: mul.Tensor(Tensor self, Tensor other) -> Tensor
   self: grad * other
   other: grad * self
+  result: other_t * self_p + self_t * other_p
 
 - name: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
   output_differentiability: [True, False]
   parts, weight: goldens::blend_backward(grad_blended, parts, weight, total, eps, grad_input_mask)
+  blended: weight_t * total
 """
 
 
@@ -728,12 +731,14 @@ const bool compositeimplicitautograd_registered_0 = library().add(
 
 namespace torchext::generated::goldens {
 
-// derivatives.yaml:5: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// derivatives.yaml:6: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
 struct TORCHEXT_API BlendBackward0 final : BackwardNode {
   using BackwardNode::BackwardNode;
   std::string name() const override;
   variable_list apply(variable_list&& grads) override;
   void release_variables() override;
+  void compiled_args(CompiledNodeArgs& args) const override;
+  variable_list apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) override;
 
   ::std::vector<torch::autograd::SavedVariable> parts_;
   torch::autograd::SavedVariable weight_;
@@ -763,6 +768,8 @@ struct TORCHEXT_API MulBackward0 final : BackwardNode {
   std::string name() const override;
   variable_list apply(variable_list&& grads) override;
   void release_variables() override;
+  void compiled_args(CompiledNodeArgs& args) const override;
+  variable_list apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) override;
 
   torch::autograd::SavedVariable other_;
   torch::autograd::SavedVariable self_;
@@ -776,6 +783,7 @@ struct TORCHEXT_API MulBackward0 final : BackwardNode {
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <torchext/compiled_autograd.h>
 #include <torchext/derivative_helpers.h>
 
 #include <goldens/nodes/blend.h>
@@ -788,12 +796,11 @@ using namespace at;
 using namespace torchext::derivatives;
 
 // derivatives.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
-std::string MulBackward0::name() const {
-  return "MulBackward0";
-}
-
-variable_list MulBackward0::apply(variable_list&& grads) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+static variable_list MulBackward0_gradients(
+    const variable_list& grads,
+    const ::std::array<bool, 2>& needs,
+    const at::Tensor& other,
+    const at::Tensor& self) {
   GradRanges ranges;
   const auto self_range = ranges.next();
   const auto other_range = ranges.next();
@@ -802,31 +809,65 @@ variable_list MulBackward0::apply(variable_list&& grads) {
     return grad_inputs;
   }
   const auto& grad = grads[0];
-  const auto other = unpack(other_);
-  const auto self = unpack(self_);
-  if (needs(self_range)) {
+  if (needs[0]) {
+#line 2 "derivatives.yaml"
     store(grad_inputs, self_range, grad * other);
+#line 37 "src/nodes_0.cpp"
   }
-  if (needs(other_range)) {
+  if (needs[1]) {
+#line 3 "derivatives.yaml"
     store(grad_inputs, other_range, grad * self);
+#line 42 "src/nodes_0.cpp"
   }
   return grad_inputs;
 }
 
+std::string MulBackward0::name() const {
+  return "MulBackward0";
+}
+
+variable_list MulBackward0::apply(variable_list&& grads) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return MulBackward0_gradients(grads, needs_input_grad<2>({1, 1}), unpack(other_), unpack(self_));
+}
+
 void MulBackward0::release_variables() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  other_.reset_data();
-  self_.reset_data();
-  released_ = true;
+  release(other_);
+  release(self_);
 }
 
-// derivatives.yaml:5: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
-std::string BlendBackward0::name() const {
-  return "BlendBackward0";
+void MulBackward0::compiled_args(CompiledNodeArgs& args) const {
+  collect(args, other_, /*is_output=*/false);
+  collect(args, self_, /*is_output=*/false);
 }
 
-variable_list BlendBackward0::apply(variable_list&& grads) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+variable_list MulBackward0::apply_with_saved(
+    const variable_list& grads, SwapSavedVariables& saved) {
+  before(saved, other_);
+  before(saved, self_);
+  variable_list grad_inputs = apply_compiled<MulBackward0_gradients>(
+      *this,
+      "goldens_MulBackward0",
+      saved,
+      grads,
+      needs_input_grad<2>({1, 1}),
+      unpack(other_),
+      unpack(self_));
+  after(saved, other_);
+  after(saved, self_);
+  return grad_inputs;
+}
+
+// derivatives.yaml:6: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+static variable_list BlendBackward0_gradients(
+    const variable_list& grads,
+    const ::std::array<bool, 2>& needs,
+    size_t parts_size,
+    const ::std::vector<at::Tensor>& parts,
+    const at::Tensor& weight,
+    const double& eps,
+    const at::Tensor& total) {
   GradRanges ranges;
   const auto parts_range = ranges.next(parts_size);
   const auto weight_range = ranges.next();
@@ -834,31 +875,81 @@ variable_list BlendBackward0::apply(variable_list&& grads) {
   if (!any_defined(grads)) {
     return grad_inputs;
   }
-  check_not_released();
   const auto& grad_blended = grads[0];
-  const auto parts = unpack(parts_);
-  const auto weight = unpack_optional(weight_);
-  const auto total = unpack(total_, *this);
-  if (needs(parts_range) || needs(weight_range)) {
-    const ::std::array<bool, 2> grad_input_mask = {needs(parts_range), needs(weight_range)};
+  if (needs[0] || needs[1]) {
+    const ::std::array<bool, 2> grad_input_mask = {needs[0], needs[1]};
+#line 8 "derivatives.yaml"
     const auto computed =
         ::goldens::blend_backward(grad_blended, parts, weight, total, eps, grad_input_mask);
-    if (needs(parts_range)) {
+    if (needs[0]) {
+#line 8 "derivatives.yaml"
       store(grad_inputs, parts_range, ::std::get<0>(computed));
     }
-    if (needs(weight_range)) {
+    if (needs[1]) {
+#line 8 "derivatives.yaml"
       store(grad_inputs, weight_range, ::std::get<1>(computed));
     }
+#line 114 "src/nodes_0.cpp"
   }
   return grad_inputs;
 }
 
+std::string BlendBackward0::name() const {
+  return "BlendBackward0";
+}
+
+variable_list BlendBackward0::apply(variable_list&& grads) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  check_not_released();
+  return BlendBackward0_gradients(
+      grads,
+      needs_input_grad<2>({parts_size, 1}),
+      parts_size,
+      unpack(parts_),
+      unpack(weight_),
+      eps,
+      unpack(total_, *this));
+}
+
 void BlendBackward0::release_variables() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  parts_.clear();
-  weight_.reset_data();
-  total_.reset_data();
+  release(parts_);
+  release(weight_);
+  release(total_);
   released_ = true;
+}
+
+void BlendBackward0::compiled_args(CompiledNodeArgs& args) const {
+  collect(args, parts_, /*is_output=*/false);
+  collect(args, weight_, /*is_output=*/false);
+  collect(args, eps);
+  collect(args, total_, /*is_output=*/true);
+  collect(args, parts_size);
+}
+
+variable_list BlendBackward0::apply_with_saved(
+    const variable_list& grads, SwapSavedVariables& saved) {
+  before(saved, parts_);
+  before(saved, weight_);
+  before(saved, eps);
+  before(saved, total_);
+  check_not_released();
+  variable_list grad_inputs = apply_compiled<BlendBackward0_gradients>(
+      *this,
+      "goldens_BlendBackward0",
+      saved,
+      grads,
+      needs_input_grad<2>({parts_size, 1}),
+      parts_size,
+      unpack(parts_),
+      unpack(weight_),
+      eps,
+      unpack(total_, *this));
+  after(saved, parts_);
+  after(saved, weight_);
+  after(saved, eps);
+  after(saved, total_);
+  return grad_inputs;
 }
 
 } // namespace torchext::generated::goldens
@@ -881,17 +972,21 @@ void BlendBackward0::release_variables() {
 #include <goldens/nodes/mul.h>
 #include <goldens/ops/blend.h>
 #include <goldens/ops/mul.h>
+#include <ATen/Functions.h>
+#include <torchext/derivative_helpers.h>
 
 namespace torchext::generated::goldens {
 namespace {
 
+using namespace at;
+using namespace torchext::derivatives;
+
 // derivatives.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
 at::Tensor autograd_mul_Tensor(
     c10::DispatchKeySet keys, const at::Tensor& self, const at::Tensor& other) {
-  check_no_tangent("goldens::mul.Tensor", "self", self);
-  check_no_tangent("goldens::mul.Tensor", "other", other);
+  const bool records = any_requires_grad(self, other);
   NodePtr<MulBackward0> node;
-  if (any_requires_grad(self, other)) {
+  if (records) {
     node = make_node<MulBackward0>();
     node->set_next_edges(collect_edges(self, other));
     if (node->should_compute_output(0)) {
@@ -909,20 +1004,30 @@ at::Tensor autograd_mul_Tensor(
     check_new("goldens::mul.Tensor", result, self, other);
     set_result_history(result, node);
   }
+  at::Tensor result_tangent;
+  if (has_tangent(self, other) && result.defined()) {
+    at::Tensor self_t = tangent_of(self);
+    const at::Tensor self_p = primal_of(self);
+    at::Tensor other_t = tangent_of(other);
+    const at::Tensor other_p = primal_of(other);
+#line 4 "derivatives.yaml"
+    result_tangent = other_t * self_p + self_t * other_p;
+#line 53 "src/autograd_0.cpp"
+  }
+  set_tangent(result, result_tangent);
   return result;
 }
 
-// derivatives.yaml:5: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// derivatives.yaml:6: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
 ::std::tuple<at::Tensor, at::Tensor> autograd_blend(
     c10::DispatchKeySet keys,
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight,
     c10::SymIntArrayRef size,
     double eps) {
-  check_no_tangent("goldens::blend", "parts", parts);
-  check_no_tangent("goldens::blend", "weight", weight);
+  const bool records = any_requires_grad(parts, weight);
   NodePtr<BlendBackward0> node;
-  if (any_requires_grad(parts, weight)) {
+  if (records) {
     node = make_node<BlendBackward0>();
     node->set_next_edges(collect_edges(parts, weight));
     node->parts_size = parts.size();
@@ -938,30 +1043,145 @@ at::Tensor autograd_mul_Tensor(
   if (node) {
     check_new("goldens::blend", blended, parts, weight);
     set_result_history(blended, node);
-    node->total_ = save(total, /*is_output=*/true);
+  }
+  at::Tensor blended_tangent;
+  if (has_tangent(weight, parts) && blended.defined()) {
+    at::Tensor weight_t = tangent_of(weight);
+#line 9 "derivatives.yaml"
+    blended_tangent = weight_t * total;
+#line 90 "src/autograd_0.cpp"
+  }
+  set_tangent(blended, blended_tangent);
+  if (node) {
+    node->total_ = save(total, true);
   }
   return ::std::tuple<at::Tensor, at::Tensor>(::std::move(blended), ::std::move(total));
+}
+
+// derivatives.yaml:1: mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+at::Tensor& autograd_mul__Tensor(
+    c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& other) {
+  const bool records = any_requires_grad(self, other);
+  torch::autograd::check_inplace(self, records);
+  ::std::optional<at::Tensor> original_self;
+  if (has_tangent(self, other)) {
+    kept(original_self, self);
+  }
+  NodePtr<MulBackward0> node;
+  if (records) {
+    node = make_node<MulBackward0>();
+    node->set_next_edges(collect_edges(self, other));
+    if (node->should_compute_output(0)) {
+      node->other_ = save(other);
+    }
+    if (node->should_compute_output(1)) {
+      node->self_ = save(kept(original_self, self));
+    }
+  }
+  [&] {
+    at::AutoDispatchBelowAutograd guard;
+    return operators::mul__Tensor::redispatch(keys & c10::after_autograd_keyset, self, other);
+  }();
+  if (node) {
+    rebase_result_history(self, node);
+  }
+  at::Tensor self_tangent;
+  if (has_tangent(self, other)) {
+    const at::Tensor self_t_raw = raw_tangent_of(self);
+    at::Tensor self_t = writable_tangent_of(self);
+    at::Tensor other_t = tangent_of(other);
+    const at::Tensor other_p = primal_of(other);
+    at::Tensor original_self_t = writable_tangent_of(original_self);
+    const at::Tensor original_self_p = primal_of(original_self);
+    // clang-format off
+#line 4 "derivatives.yaml"
+    self_tangent = self_t_raw.defined() ? self_t_raw.copy_(other_t * original_self_p + original_self_t * other_p) : other_t * original_self_p + original_self_t * other_p;
+    // clang-format on
+#line 138 "src/autograd_0.cpp"
+  }
+  set_tangent(self, self_tangent, /*is_inplace=*/true);
+  return self;
 }
 
 void register_autograd_0(torch::Library& m) {
   m.impl("mul.Tensor", TORCH_FN(autograd_mul_Tensor));
   m.impl("blend", TORCH_FN(autograd_blend));
-  m.impl("mul_.Tensor", torch::CppFunction::makeFromBoxedFunction<&autograd_not_implemented>());
+  m.impl("mul_.Tensor", TORCH_FN(autograd_mul__Tensor));
   m.impl("halves", torch::CppFunction::makeFromBoxedFunction<&autograd_not_implemented>());
 }
 
-const bool autograd_registered_0 =
+const bool registered_autograd_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::Autograd, &register_autograd_0);
 
-void register_aliases_0(torch::Library& m) {
+void register_adinplaceorview_0(torch::Library& m) {
   m.impl("mul_.Tensor", torch::CppFunction::makeFromBoxedFunction<&track_aliases>());
   m.impl("halves", torch::CppFunction::makeFromBoxedFunction<&track_aliases>());
 }
 
-const bool aliases_registered_0 =
-    library().add(torch::Library::IMPL, c10::DispatchKey::ADInplaceOrView, &register_aliases_0);
+const bool registered_adinplaceorview_0 = library().add(
+    torch::Library::IMPL, c10::DispatchKey::ADInplaceOrView, &register_adinplaceorview_0);
 
 } // namespace
+} // namespace torchext::generated::goldens
+""",
+        )
+
+    def test_python_nodes(self):
+        self.assertExpectedInline(
+            self.generated(python_nodes),
+            """\
+=== python/module.cpp
+// Generated by codegen.emit.python_nodes from native_functions.yaml and derivatives.yaml.
+// Do not edit: change the specs and run the code generator (python -m codegen) again.
+// This file is free of conditions: use it under any licence.
+
+#include <torchext/python_library.h>
+
+namespace torchext::generated::goldens {
+
+void add_node_classes_0(PyObject* classes);
+
+TORCHEXT_DEFINE_PYTHON_LIBRARY(goldens, add_node_classes_0);
+
+} // namespace torchext::generated::goldens
+=== python/nodes_0.cpp
+// Generated by codegen.emit.python_nodes from native_functions.yaml and derivatives.yaml.
+// Do not edit: change the specs and run the code generator (python -m codegen) again.
+// This file is free of conditions: use it under any licence.
+
+#include <torchext/python_nodes.h>
+
+#include <goldens/nodes/blend.h>
+#include <goldens/nodes/mul.h>
+
+namespace torchext::generated::goldens {
+
+void add_node_classes_0(PyObject* classes) {
+  // derivatives.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
+  add_class<MulBackward0>(
+      classes,
+      "MulBackward0",
+      {
+          saved<&MulBackward0::other_>("_saved_other"),
+          raw_saved<&MulBackward0::other_>("_raw_saved_other"),
+          saved<&MulBackward0::self_>("_saved_self"),
+          raw_saved<&MulBackward0::self_>("_raw_saved_self"),
+      });
+  // derivatives.yaml:6: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+  add_class<BlendBackward0>(
+      classes,
+      "BlendBackward0",
+      {
+          saved<&BlendBackward0::parts_>("_saved_parts"),
+          raw_saved<&BlendBackward0::parts_>("_raw_saved_parts"),
+          saved<&BlendBackward0::weight_>("_saved_weight"),
+          raw_saved<&BlendBackward0::weight_>("_raw_saved_weight"),
+          saved<&BlendBackward0::eps>("_saved_eps"),
+          saved<&BlendBackward0::total_>("_saved_total"),
+          raw_saved<&BlendBackward0::total_>("_raw_saved_total"),
+      });
+}
+
 } // namespace torchext::generated::goldens
 """,
         )

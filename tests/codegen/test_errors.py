@@ -25,9 +25,9 @@ GOOD = "- func: mul(Tensor self, Tensor other) -> Tensor\n  dispatch:\n    CPU: 
 BAD = "- func: mul(Tensr self) -> Tensor\n"
 # Listings that would stand in the table many times over.
 LISTINGS = {
-    "<KEYS>": "func, dispatch, tags, doc, pt2_compliant, differentiable, device_check, "
-    "device_guard, manual_kernel_registration, autogen, use_const_ref_for_mutable_tensors, "
-    "cpp_no_default_args, "
+    "<KEYS>": "func, dispatch, tags, doc, pt2_compliant, differentiable, complex_autograd, "
+    "device_check, device_guard, manual_kernel_registration, autogen, "
+    "use_const_ref_for_mutable_tensors, cpp_no_default_args, "
     "structured, structured_delegate, structured_inherits, precomputed, ufunc_inner_loop, "
     "variants, python_module, manual_cpp_binding, category_override",
     "<AUTOGRAD KEYS>": "Default, Autograd, AutogradCPU, AutogradCUDA, AutogradFunctionality, "

@@ -5,7 +5,15 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.formula import free_names, grad_indices, rename, root_namespace, take_attributes
+from codegen.formula import (
+    called_functions,
+    free_names,
+    grad_indices,
+    local_names,
+    rename,
+    root_namespace,
+)
+from codegen.saved_attributes import take_attributes
 
 
 @pytest.mark.parametrize(
@@ -79,8 +87,8 @@ def test_the_librarys_own_namespace_is_rooted(text: str, expected: str) -> None:
         ("f(self.sizes(), self.sizes())", "f(self_sizes, self_sizes)", ["self_sizes"]),
         (
             "f(self.sym_size(0), self.sym_size(-1))",
-            "f(self_sym_size_0, self_sym_size_minus_1)",
-            ["self_sym_size_0", "self_sym_size_minus_1"],
+            "f(self_sym_argsize_0, self_sym_argsize_minus_1)",
+            ["self_sym_argsize_0", "self_sym_argsize_minus_1"],
         ),
         ("self.scalar_type() == x", "self_scalar_type == x", ["self_scalar_type"]),
         ("self.options()", "self_options", ["self_options"]),
@@ -92,11 +100,46 @@ def test_the_librarys_own_namespace_is_rooted(text: str, expected: str) -> None:
 def test_attributes_of_a_tensor_become_members(
     text: str, rewritten: str | None, members: list[str]
 ) -> None:
-    found, saved = take_attributes(text, "self", "self")
+    found, saved = take_attributes(text, "self", "Tensor")
     assert found == (rewritten or text)
     assert [item.member for item in saved] == members
 
 
 def test_a_saved_attribute_has_type_and_value() -> None:
-    _, (saved,) = take_attributes("x.sym_size(dim)", "x", "x_")
-    assert (saved.type, saved.value) == ("c10::SymInt", "x_.sym_size(dim)")
+    _, (saved,) = take_attributes("x.sym_size(dim)", "x", "Tensor")
+    assert (saved.type, saved.value) == ("c10::SymInt", "{}.sym_size(dim)")
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "rewritten", "member"),
+    [
+        ("zeros_like(x)", "Tensor", "zeros_of(x_info)", "x_info"),
+        ("f(TensorGeometry(x), grad)", "Tensor", "f(x_geometry, grad)", "x_geometry"),
+        ("x->sym_sizes()", "Tensor?", "x_sym_sizes_opt", "x_sym_sizes_opt"),
+        ("cat_b(grad, to_args_sizes(x))", "Tensor[]", "cat_b(grad, x_args_sizes)", "x_args_sizes"),
+        ("to_args_scalartypes(x)", "Tensor[]", "x_args_scalartypes", "x_args_scalartypes"),
+        ("x.sym_blocksize()", "Tensor", "x_self_sym_blocksize_opt", "x_self_sym_blocksize_opt"),
+    ],
+)
+def test_attributes_depend_on_the_type(text: str, type_: str, rewritten: str, member: str) -> None:
+    found, (saved,) = take_attributes(text, "x", type_)
+    assert (found, saved.member) == (rewritten, member)
+    others = {"Tensor", "Tensor?", "Tensor[]"} - {type_}
+    assert all(take_attributes(text, "x", other) == (text, []) for other in others)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("fmap(x, [](c10::SymInt i){return -i;})", {"i"}),
+        ("[&]{ auto y = f(x); const at::Tensor& z = y; return z * 2; }()", {"y", "z"}),
+        ("grad * x", set()),
+    ],
+)
+def test_names_that_a_lambda_declares(text: str, names: set[str]) -> None:
+    assert local_names(text) == names
+
+
+def test_functions_that_a_formula_calls() -> None:
+    text = "f(x.g(), at::h(1), lib::k(2), m<2>(x)) + std::get<0>(n(x))"
+    assert called_functions(text) == {"f", "m", "n"}

@@ -26,19 +26,39 @@ ORDER = {
     "yaml_reader": ["errors"],
     "load": ["dispatch_keys", "errors", "model", "schema", "yaml_reader"],
     "formula": [],
+    "saved_attributes": [],
+    "derivative_helpers": [],
     "type_table": ["schema"],
-    "plan": ["model"],
+    "autograd_plan": [],
+    "plan": ["autograd_plan", "model"],
     "variants": ["schema"],
-    "node_analysis": ["errors", "formula", "model", "plan", "schema", "type_table"],
-    "autograd_analysis": ["errors", "model", "node_analysis", "plan", "schema", "type_table"],
+    "formula_scope": ["errors", "formula", "model", "autograd_plan", "schema", "type_table"],
+    "formula_checks": ["errors", "formula", "formula_scope", "model"],
+    "node_analysis": [
+        "errors", "formula", "formula_checks", "formula_scope", "model", "autograd_plan",
+        "saved_attributes", "schema", "type_table",
+    ],
+    "tangent_analysis": [
+        "errors", "formula", "formula_checks", "formula_scope", "model", "node_analysis",
+        "autograd_plan", "type_table",
+    ],
+    "kernel_analysis": [
+        "formula_scope", "model", "node_analysis", "autograd_plan", "schema", "tangent_analysis",
+        "type_table",
+    ],
+    "autograd_analysis": [
+        "errors", "formula_scope", "kernel_analysis", "model", "node_analysis",
+        "autograd_plan", "schema", "type_table",
+    ],
     "analysis": [
-        "autograd_analysis", "dispatch_keys", "errors", "model", "plan", "schema", "type_table",
-        "variants",
+        "autograd_analysis", "autograd_plan", "derivative_helpers", "dispatch_keys", "errors",
+        "formula", "model", "plan", "schema", "type_table", "variants",
     ],
     "template": [],
     "output": ["layout"],
+    "tangent_text": ["autograd_plan", "output", "template"],
 }  # fmt: skip
-FOR_EMITTERS = {"plan", "template", "output"}
+FOR_EMITTERS = {"autograd_plan", "plan", "tangent_text", "template", "output"}
 MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 320, 45
 # Literals that are names of operators only by chance, and what they are here.
 WORDS = {

@@ -53,6 +53,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     And more.
   pt2_compliant: False
   differentiable: false
+  complex_autograd: False
   device_check: NoCheck
   device_guard: FALSE
   manual_kernel_registration: True
@@ -90,6 +91,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         "doc": "Does it.\n\nAnd more.\n",
         "pt2_compliant": False,
         "differentiable": False,
+        "complex_autograd": False,
         "device_check": "NoCheck",
         "device_guard": False,
         "manual_kernel_registration": True,

@@ -26,6 +26,7 @@ CHANGES: dict[str, tuple[Entry, Any]] = {
     "doc": (_PLAIN, "What it does."),
     "pt2_compliant": (_PLAIN, False),
     "differentiable": (_PLAIN, False),
+    "complex_autograd": (_PLAIN, False),
     "device_check": (_PLAIN, "NoCheck"),
     "device_guard": (_PLAIN, False),
     "manual_kernel_registration": (_WITHOUT_KERNELS, True),
@@ -42,3 +43,5 @@ CHANGES: dict[str, tuple[Entry, Any]] = {
     "manual_cpp_binding": (_PLAIN, True),
     "category_override": (_PLAIN, "dummy"),
 }
+# Keys that are about derivatives, with formulas for their entry.
+FORMULAS = {"complex_autograd": f"- name: {_PLAIN['func']}\n  self: grad * n\n"}

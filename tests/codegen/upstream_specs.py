@@ -78,13 +78,18 @@ def covering_shard(size: int) -> list[int]:
     return sorted(chosen)
 
 
-def generated_text(folder: Path, entries: Iterable[Entry]) -> dict[str, str]:
+def generated_text(
+    folder: Path, entries: Iterable[Entry], formulas: str | None = None
+) -> dict[str, str]:
     """The code that is generated for these entries, without what says where they stand."""
+    derivatives = folder / "formulas.yaml" if formulas else None
+    if derivatives:
+        derivatives.write_text(formulas, encoding="utf-8")
     spec = folder / "spec.yaml"
     text = yaml.dump(list(entries), Dumper=_Dumper, sort_keys=False, width=100_000)
     spec.write_text(text, encoding="utf-8")
     options = argparse.Namespace(
-        namespace="aten2", native_functions=spec, derivatives=None, keep_going=False
+        namespace="aten2", native_functions=spec, derivatives=derivatives, keep_going=False
     )
     plan, _ = load_plan(options)
     files = FileSet()

@@ -8,6 +8,7 @@ import pytest
 import torch
 from cases import (
     first_call,
+    gradients,
     has_kernels,
     is_differentiable,
     loss_of,
@@ -18,6 +19,8 @@ from cases import (
     run,
 )
 from samples import SAMPLES
+from torch._dynamo import compiled_autograd
+from torch._dynamo.utils import counters
 
 ops = torch.ops.myns
 
@@ -228,3 +231,55 @@ def test_hooks_see_the_gradient():
     x.register_hook(lambda grad: seen.append(grad.tolist()))
     result.sum().backward()
     assert seen == [[1.0, 1.0], [-1.0, -1.0]]
+
+
+# ---- compiled autograd: backward itself is traced
+
+
+def compiled_gradients(sample, call):
+    """Gradients by compiled autograd, with whatever graphs it has captured before."""
+    loss = loss_of(run(sample, call))
+    with compiled_autograd._enable(lambda graph: torch.compile(graph, backend="aot_eager")):
+        return torch.autograd.grad(loss, call.tensors, materialize_grads=True)
+
+
+@pytest.fixture
+def fresh_captures(fresh_dynamo):
+    compiled_autograd.reset()
+    counters.clear()
+    yield
+    compiled_autograd.reset()
+
+
+@pytest.mark.usefixtures("fresh_captures")
+@over_operators(is_differentiable)
+def test_a_compiled_backward_gives_the_gradients_of_eager(sample):
+    for call in sample.calls(sample.small_shape, torch.float64):
+        call = requiring_grad(call)
+        torch.testing.assert_close(compiled_gradients(sample, call), gradients(sample, call))
+    assert counters["compiled_autograd"]["captures"] >= 1
+
+
+@pytest.mark.usefixtures("fresh_captures")
+@over_operators(is_differentiable)
+def test_one_graph_of_a_backward_serves_several_sizes(sample):
+    shapes = ((6,), (10,), (14,)) if len(sample.small_shape) == 1 else ((3, 4), (5, 8), (7, 12))
+    for shape in shapes:
+        call = requiring_grad(next(iter(sample.calls(shape, torch.float64))))
+        torch.testing.assert_close(compiled_gradients(sample, call), gradients(sample, call))
+    assert counters["compiled_autograd"]["captures"] == 1
+
+
+@pytest.mark.usefixtures("fresh_captures")
+@over_operators(has_kernels)
+def test_another_set_of_needed_gradients_is_another_graph(sample):
+    call = first_call(sample)
+    for index, _ in enumerate(call.tensors):
+        inputs = [t.detach().requires_grad_(i == index) for i, t in enumerate(call.tensors)]
+        alone = call.with_tensors(inputs)
+        loss = loss_of(run(sample, alone))
+        with compiled_autograd._enable(lambda graph: torch.compile(graph, backend="eager")):
+            loss.backward()
+        torch.testing.assert_close((inputs[index].grad,), gradients(sample, alone, [inputs[index]]))
+        assert all(t.grad is None for i, t in enumerate(inputs) if i != index)
+    assert counters["compiled_autograd"]["captures"] == len(call.tensors)

@@ -1,51 +1,228 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.func over every operator: grad, per-sample gradients, jacrev; forward mode never lies."""
+"""torch.func over every operator: what each transform gives for its reference, made of torch's."""
 
 import pytest
+import references
 import torch
 from cases import (
     first_call,
     function_of_tensors,
     gradients,
-    has_kernels,
     is_differentiable,
     loss_of,
-    operator_of,
     over_operators,
+    over_operators_and,
     parts,
     requiring_grad,
     run,
 )
-from samples import SAMPLES, tensor
+from samples import SAMPLES, Call, tensor
 from torch.autograd import forward_ad
 
 BATCH = 3
 
 
-def all_arguments(call):
-    return tuple(range(len(call.tensors)))
+def all_arguments(tensors):
+    return tuple(range(len(tensors)))
 
 
-def gradient_function(sample, call):
-    function = function_of_tensors(sample, call)
-    return torch.func.grad(lambda *tensors: loss_of(function(*tensors)), all_arguments(call))
+def gradient_of(function, tensors):
+    return torch.func.grad(lambda *given: loss_of(function(*given)), all_arguments(tensors))
+
+
+# ---- references that transforms see through
+
+
+def _by_gradient(backward, grads, inputs):
+    """The gradient of the results of a backward function, without detaching anything."""
+    present = [i for i, t in enumerate(inputs) if t is not None]
+
+    def weighted(*tensors):
+        given = list(inputs)
+        for i, t in zip(present, tensors):
+            given[i] = t
+        results = parts(backward(*given))
+        return sum((r * g).sum() for r, g in zip(results, grads) if g is not None)
+
+    found = torch.func.grad(weighted, all_arguments(present))(*[inputs[i] for i in present])
+    return [dict(zip(present, found)).get(i) for i in range(len(inputs))]
+
+
+def _rms_norm_double_backward(
+    grad_grad_input, grad_grad_weight, grad_output, input, weight, eps, output_mask
+):
+    def backward(*inputs):
+        return references.rms_norm_backward(*inputs, eps, [True, True])
+
+    grads, inputs = (grad_grad_input, grad_grad_weight), (grad_output, input, weight)
+    found = _by_gradient(backward, grads, inputs)
+    return tuple(grad if wanted else None for grad, wanted in zip(found, output_mask))
+
+
+def _silu_and_mul_double_backward(grad_grad_input, grad_output, input):
+    backward = references.silu_and_mul_backward
+    return _by_gradient(backward, (grad_grad_input,), (grad_output, input))[1]
+
+
+REFERENCES = {
+    "rms_norm_double_backward": _rms_norm_double_backward,
+    "silu_and_mul_double_backward": _silu_and_mul_double_backward,
+}
+
+
+def reference_of_tensors(sample, call: Call):
+    """The reference as a function of the call's tensors: of those results that there are."""
+    reference = REFERENCES.get(sample.name, sample.reference)
+    found = run(sample, call)
+    kept = [part is not None for part in found] if isinstance(found, (tuple, list)) else [True]
+
+    def function(*tensors):
+        given = call.with_tensors(tensors)
+        results = reference(*given.args, **given.kwargs)
+        results = results if isinstance(results, (tuple, list)) else (results,)
+        results = [part for part, keep in zip(results, kept) if keep]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return function
+
+
+# ---- the transforms
+
+
+def direction(t):
+    """A tangent or cotangent whose elements all differ."""
+    numbers = torch.linspace(-1, 2, t.numel(), dtype=torch.float64).view(t.shape)
+    return torch.complex(numbers, 1 - numbers).to(t.dtype) if t.is_complex() else numbers
+
+
+def directions(tensors):
+    return tuple(direction(t) for t in tensors)
+
+
+def vjp(function, tensors):
+    results, pull_back = torch.func.vjp(function, *tensors)
+    single = isinstance(results, torch.Tensor)
+    return pull_back(direction(results) if single else directions(results))
+
+
+def jvp(function, tensors):
+    return torch.func.jvp(function, tuple(tensors), directions(tensors))
+
+
+def tangents(function, tensors):
+    return tuple(parts(torch.func.jvp(function, tuple(tensors), directions(tensors))[1]))
+
+
+def batches_of(tensors):
+    return [torch.stack([t, 2 * t, t - 1]) for t in tensors]
+
+
+def hessian(function, tensors):
+    loss = torch.func.hessian(lambda *given: loss_of(function(*given)), all_arguments(tensors))
+    return loss(*tensors)
+
+
+def vmap_of_grad(function, tensors):
+    return torch.func.vmap(gradient_of(function, tensors))(*batches_of(tensors))
+
+
+def vmap_of_jvp(function, tensors):
+    mapped = torch.func.vmap(lambda *given: tangents(function, given))
+    return mapped(*batches_of(tensors))
+
+
+def forward_over_reverse(function, tensors):
+    return jvp(gradient_of(function, tensors), tensors)
+
+
+def reverse_over_forward(function, tensors):
+    return gradient_of(lambda *given: tangents(function, given), tensors)(*tensors)
+
+
+TRANSFORMS = {
+    "grad": lambda function, tensors: gradient_of(function, tensors)(*tensors),
+    "vjp": vjp,
+    "jvp": jvp,
+    "jacrev": lambda f, tensors: torch.func.jacrev(f, all_arguments(tensors))(*tensors),
+    "jacfwd": lambda f, tensors: torch.func.jacfwd(f, all_arguments(tensors))(*tensors),
+    "hessian": hessian,
+    "vmap(grad)": vmap_of_grad,
+    "vmap(jvp)": vmap_of_jvp,
+    "jvp(grad)": forward_over_reverse,
+    "grad(jvp)": reverse_over_forward,
+}
+
+
+@over_operators_and("name", lambda sample: TRANSFORMS, is_differentiable)
+def test_a_transform_gives_what_it_gives_for_the_reference(sample, name):
+    for call in sample.calls(sample.small_shape, torch.float64):
+        actual = TRANSFORMS[name](function_of_tensors(sample, call), call.tensors)
+        expected = TRANSFORMS[name](reference_of_tensors(sample, call), call.tensors)
+        torch.testing.assert_close(actual, expected)
+
+
+def is_complex(sample):
+    return is_differentiable(sample) and torch.complex128 in sample.dtypes
+
+
+@over_operators_and("name", lambda sample: ("grad", "vjp", "jvp", "vmap(jvp)"), is_complex)
+def test_a_transform_of_complex_numbers(sample, name):
+    for call in sample.calls(sample.small_shape, torch.complex128):
+        actual = TRANSFORMS[name](function_of_tensors(sample, call), call.tensors)
+        expected = TRANSFORMS[name](reference_of_tensors(sample, call), call.tensors)
+        torch.testing.assert_close(actual, expected)
 
 
 @over_operators(is_differentiable)
 def test_func_grad_is_the_gradient(sample):
     for call in sample.calls(sample.small_shape, torch.float64):
-        actual = gradient_function(sample, call)(*call.tensors)
+        function = function_of_tensors(sample, call)
+        actual = gradient_of(function, call.tensors)(*call.tensors)
         torch.testing.assert_close(actual, gradients(sample, requiring_grad(call)))
 
 
 @over_operators(is_differentiable)
-def test_vmap_of_grad_gives_per_sample_gradients(sample):
+def test_a_tangent_on_one_input_alone_is_that_with_zeros_on_the_others(sample):
     for call in sample.calls(sample.small_shape, torch.float64):
-        batches = [tensor((BATCH, *t.shape), torch.float64) for t in call.tensors]
-        actual = torch.func.vmap(gradient_function(sample, call))(*batches)
-        for index, grads in enumerate(zip(*actual)):
-            single = requiring_grad(call.with_tensors([batch[index] for batch in batches]))
-            torch.testing.assert_close(grads, gradients(sample, single))
+        reference = reference_of_tensors(sample, call)
+        for index, primal in enumerate(call.tensors):
+            given = [torch.zeros_like(t) for t in call.tensors]
+            given[index] = direction(primal)
+            _, expected = torch.func.jvp(reference, tuple(call.tensors), tuple(given))
+            with forward_ad.dual_level():
+                inputs = list(call.tensors)
+                inputs[index] = forward_ad.make_dual(primal, given[index])
+                results = parts(run(sample, call.with_tensors(inputs)))
+                actual = [forward_ad.unpack_dual(result).tangent for result in results]
+            for found, wanted in zip(actual, parts(expected), strict=True):
+                if found is None:
+                    assert not wanted.any()
+                else:
+                    torch.testing.assert_close(found, wanted)
+
+
+@over_operators(is_differentiable)
+def test_without_tangents_there_is_none(sample):
+    call = first_call(sample)
+    with forward_ad.dual_level():
+        results = parts(run(sample, call))
+        assert [forward_ad.unpack_dual(result).tangent for result in results] == [None] * len(
+            results
+        )
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+@over_operators(is_differentiable)
+def test_a_compiled_jvp_is_that_of_eager(sample):
+    call = first_call(sample)
+    function = function_of_tensors(sample, call)
+
+    def step(primals, given):
+        return torch.func.jvp(function, primals, given)
+
+    arguments = tuple(call.tensors), directions(call.tensors)
+    compiled = torch.compile(step, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(*arguments), step(*arguments))
 
 
 @over_operators()
@@ -63,43 +240,13 @@ def test_vmap_over_any_dimension_is_a_loop(sample):
 
 
 @over_operators(is_differentiable)
-def test_jacrev_is_the_jacobian(sample):
-    call = first_call(sample)
-    function = function_of_tensors(sample, call)
-    actual = torch.func.jacrev(function, all_arguments(call))(*call.tensors)
-    expected = torch.autograd.functional.jacobian(function, tuple(call.tensors))
-    torch.testing.assert_close(actual, expected)
-
-
-@over_operators(is_differentiable)
-def test_grad_of_grad_is_the_second_derivative(sample):
-    call = first_call(sample)
-    first = gradient_function(sample, call)
-    second = torch.func.grad(lambda *tensors: loss_of(first(*tensors)), all_arguments(call))
-    recorded = requiring_grad(call)
-    loss = loss_of(run(sample, recorded))
-    grads = torch.autograd.grad(loss, recorded.tensors, create_graph=True, materialize_grads=True)
-    expected = torch.autograd.grad(loss_of(grads), recorded.tensors, materialize_grads=True)
-    torch.testing.assert_close(second(*call.tensors), expected)
-
-
-@over_operators(has_kernels)
-def test_jvp_without_forward_mode_raises_and_never_gives_zero(sample):
+def test_vmap_of_grad_gives_per_sample_gradients(sample):
     for call in sample.calls(sample.small_shape, torch.float64):
-        tangents = tuple(torch.ones_like(t) for t in call.tensors)
-        with pytest.raises(RuntimeError, match=operator_of(sample).qualified_name):
-            torch.func.jvp(function_of_tensors(sample, call), tuple(call.tensors), tangents)
-
-
-@over_operators(has_kernels)
-def test_a_tangent_on_any_one_input_raises(sample):
-    for call in sample.calls(sample.small_shape, torch.float64):
-        for index, primal in enumerate(call.tensors):
-            with forward_ad.dual_level():
-                inputs = list(call.tensors)
-                inputs[index] = forward_ad.make_dual(primal, torch.ones_like(primal))
-                with pytest.raises(RuntimeError, match=operator_of(sample).qualified_name):
-                    run(sample, call.with_tensors(inputs))
+        batches = [tensor((BATCH, *t.shape), torch.float64) for t in call.tensors]
+        gradient = gradient_of(function_of_tensors(sample, call), call.tensors)
+        for index, grads in enumerate(zip(*torch.func.vmap(gradient)(*batches))):
+            single = requiring_grad(call.with_tensors([batch[index] for batch in batches]))
+            torch.testing.assert_close(grads, gradients(sample, single))
 
 
 def test_functionalize_keeps_the_result():

@@ -10,6 +10,6 @@ cuda           whether and with which toolkit CUDA kernels are compiled
 environment    ninja, the C++ compiler and the number of jobs
 build_log      captures what compilers print, and lets one build at a time into a folder
 diagnosis      compiler and linker errors -> which kernel is missing or differs from its schema
-linking        links when something changed; replaces files in one step
+linking        links the library and its Python part; replaces files in one step
 record         the JSON beside a library: what it was built for
 """

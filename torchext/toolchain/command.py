@@ -93,7 +93,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         return prepared
 
     def _sources(self, library: OpLibrary, manifest: Manifest) -> list[str]:
-        sources = [*library.sources, *manifest.sources]
+        sources = [*library.sources, *manifest.sources, *manifest.python_sources]
         if not self.cuda.home:
             sources = [path for path in sources if not path.endswith(".cu")]
         by_object: dict[str, str] = {}
@@ -135,43 +135,69 @@ class BuildExtension(cpp_extension.BuildExtension):
             explained = explain(log.text, ext.manifest.kernels)
             print(explained or f"error: {failure}", file=sys.stderr, flush=True)
             raise SystemExit(f"error: {ext.name} was not built, see above")
-        target = self.get_ext_fullpath(ext.name)
-        text = self._record(ext).to_json()
-        linking.install(built, text, target, record.record_path(target))
+        self._install(built, self.get_ext_fullpath(ext.name), self._record(ext).to_json())
 
     def _folder(self, ext: OpLibrary) -> str:
         """Return where objects, build.ninja and ninja's log of `ext` are: one folder each."""
         return os.path.join(self.build_temp, ext.name)
 
-    def _compile(self, ext: OpLibrary) -> list[str]:
-        """Compile what changed; ninja knows. Return all objects."""
-        return self.compiler.compile(
-            sorted(ext.sources),
+    def _compile(self, ext: OpLibrary) -> dict[str, str]:
+        """Compile what changed; ninja knows. Return the object of each source."""
+        sources = sorted(ext.sources)
+        objects = self.compiler.compile(
+            sources,
             output_dir=self._folder(ext),
             macros=ext.define_macros,
             include_dirs=ext.include_dirs,
             debug=self.debug,
             extra_postargs=ext.extra_compile_args,
         )
+        return dict(zip(sources, objects))
 
-    def _link(self, ext: OpLibrary, objects: list[str]) -> str:
+    def _link(self, ext: OpLibrary, object_of: dict[str, str]) -> str:
         """Link `ext` beside its objects, where each torch has its own; return the library."""
         library = os.path.join(self._folder(ext), os.path.basename(self.get_ext_filename(ext.name)))
+        for_python = [object_of.pop(source) for source in ext.manifest.python_sources]
+        objects = list(object_of.values())
+        platform, environs = self.platform, shlex.split(os.environ.get("LDFLAGS", ""))
         command = [
             os.environ["CXX"],
-            *self.platform.link_flags,
+            *platform.link_flags,
             *objects,
             *(f"-L{folder}" for folder in ext.library_dirs),
             *(f"-l{name}" for name in ext.libraries),
             *ext.extra_link_args,
-            *shlex.split(os.environ.get("LDFLAGS", "")),
+            *environs,
         ]
         linking.link(command, objects, library)
+        if for_python:
+            command = [
+                os.environ["CXX"],
+                *platform.python_link_flags,
+                *map(os.path.abspath, for_python),
+                *(f"-L{folder}" for folder in cpp_extension.library_paths("cpu")),
+                *(f"-l{name}" for name in (*platform.torch_libraries, *platform.python_libraries)),
+                *environs,
+            ]
+            linking.link_python_part(command, for_python, library, platform.origin)
+        else:
+            linking.remove(record.python_part_path(library))
         return library
 
     def _record(self, ext: OpLibrary) -> record.BuildRecord:
-        version = torchext.__version__
-        return record.of_installed_torch(ext.namespace, version, self.cuda.home is not None)
+        cuda_kernels, python_part = self.cuda.home is not None, bool(ext.manifest.python_sources)
+        return record.of_installed_torch(
+            ext.namespace, torchext.__version__, cuda_kernels, python_part
+        )
+
+    def _install(self, built: str, target: str, text: str) -> None:
+        """Copy a library, its Python part if there is one, and the record."""
+        libraries, part = {built: target}, record.python_part_path(built)
+        if os.path.exists(part):
+            libraries[part] = record.python_part_path(target)
+        linking.install(libraries, text, record.record_path(target))
+        if not os.path.exists(part):
+            linking.remove(record.python_part_path(target))
 
     def get_ext_filename(self, fullname: str) -> str:
         if not isinstance(self.ext_map.get(fullname), OpLibrary):
@@ -182,7 +208,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         described = self.extensions
         for regular, inplace in self._own_output_mapping().items():
             with open(record.record_path(regular), encoding="utf-8") as text:
-                linking.install(regular, text.read(), inplace, record.record_path(inplace))
+                self._install(regular, inplace, text.read())
         self.extensions = [ext for ext in described if not isinstance(ext, OpLibrary)]
         try:
             super().copy_extensions_to_source()
@@ -203,11 +229,18 @@ class BuildExtension(cpp_extension.BuildExtension):
         mapping = super().get_output_mapping()
         if self.inplace:
             for regular, inplace in self._own_output_mapping().items():
-                mapping[record.record_path(regular)] = record.record_path(inplace)
+                mapping.update(zip(_beside(regular), _beside(inplace)))
         return mapping
 
     def get_outputs(self) -> list[str]:
         outputs = super().get_outputs()
         libraries = [ext for ext in self.extensions if isinstance(ext, OpLibrary)]
-        records = [record.record_path(self.get_ext_fullpath(ext.name)) for ext in libraries]
-        return sorted({*outputs, *([] if self.inplace else records)})
+        paths = [self.get_ext_fullpath(ext.name) for ext in libraries]
+        beside = [path for library in paths for path in _beside(library)]
+        return sorted({*outputs, *([] if self.inplace else beside)})
+
+
+def _beside(library: str) -> list[str]:
+    """Return what belongs to a library that is built: its record, its Python part if it has one."""
+    part = record.python_part_path(library)
+    return [record.record_path(library), *([part] if os.path.exists(part) else [])]

@@ -15,6 +15,8 @@ class Manifest:
     """What the generator lists in manifest.json, as paths relative to the project."""
 
     sources: list[str]
+    # what needs Python: the classes of backward nodes
+    python_sources: list[str]
     include_dirs: list[str]
     # one dictionary a kernel: name, prototype, schema, location, key
     kernels: list[dict]
@@ -41,4 +43,9 @@ def read_manifest(out: str) -> Manifest:
     def inside(paths: list[str]) -> list[str]:
         return [os.path.normpath(os.path.join(out, path)) for path in paths]
 
-    return Manifest(inside(content["sources"]), inside(content["include_dirs"]), content["kernels"])
+    return Manifest(
+        sources=inside(content["sources"]),
+        python_sources=inside(content["python_sources"]),
+        include_dirs=inside(content["include_dirs"]),
+        kernels=content["kernels"],
+    )

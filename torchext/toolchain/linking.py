@@ -13,8 +13,10 @@ import os
 import shutil
 import subprocess
 
+from .record import python_part_path
 
-def link(command: list[str], objects: list[str], library: str) -> bool:
+
+def link(command: list[str], objects: list[str], library: str, folder: str | None = None) -> bool:
     """Run `command` + `-o library`, unless it made this library of these very objects already."""
     stamp = library + ".link.json"
     inputs = {"command": command, "objects": {path: _state(path) for path in objects}}
@@ -22,27 +24,56 @@ def link(command: list[str], objects: list[str], library: str) -> bool:
         return False
     os.makedirs(os.path.dirname(library), exist_ok=True)
     print(f"linking {os.path.relpath(library)}", flush=True)
+    made = os.path.abspath(library) + ".new"
     # the descriptors, not sys.stdout: the build log captures those
-    subprocess.run([*command, "-o", library + ".new"], stdout=1, stderr=2, check=True)
+    subprocess.run([*command, "-o", made], cwd=folder, stdout=1, stderr=2, check=True)
     os.replace(library + ".new", library)
     write_text(stamp, json.dumps(inputs))
     return True
 
 
-def install(library: str, record: str, target: str, target_record: str) -> None:
-    """Copy a library and write its record beside it; nothing is touched where both are the same."""
-    same = os.path.exists(target) and filecmp.cmp(library, target, shallow=False)
-    if same and _text(target_record) == record:
+def link_python_part(command: list[str], objects: list[str], library: str, origin: str) -> str:
+    """Link what needs Python beside `library`, which it finds by its own folder when loaded.
+
+    A linker notes a library by the path that it was given, if the library has no name of its own.
+    So it is given `$ORIGIN/_C.so`: the loader puts the folder in, and the whole path is the key by
+    which it looks for what it has loaded already. The bare name would not do: in the second package
+    that has a `_C.so`, it would mean the one of the first.
+    """
+    part = python_part_path(library)
+    folder = os.path.dirname(part)
+    name = os.path.basename(library)
+    given = os.path.join(folder, origin, name)
+    os.makedirs(os.path.dirname(given), exist_ok=True)
+    if not os.path.islink(given):
+        os.symlink(os.path.join(os.pardir, name), given)
+    link([*command, f"{origin}/{name}"], objects, part, folder)
+    return part
+
+
+def install(libraries: dict[str, str], record: str, target_record: str) -> None:
+    """Copy libraries and write their record; nothing is touched where all are the same."""
+    changed = {
+        library: target
+        for library, target in libraries.items()
+        if not (os.path.exists(target) and filecmp.cmp(library, target, shallow=False))
+    }
+    if not changed and _text(target_record) == record:
         return
-    os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+    os.makedirs(os.path.dirname(target_record) or ".", exist_ok=True)
     # Without a record a library does not load: a build killed here leaves no wrong pair.
-    if os.path.exists(target_record):
-        os.remove(target_record)
-    if not same:
+    remove(target_record)
+    for library, target in changed.items():
         shutil.copyfile(library, target + ".new")
         shutil.copymode(library, target + ".new")
         os.replace(target + ".new", target)
     write_text(target_record, record)
+
+
+def remove(path: str) -> None:
+    """Delete a file, if it is there."""
+    if os.path.exists(path):
+        os.remove(path)
 
 
 def write_text(path: str, text: str) -> None:

@@ -22,12 +22,27 @@ class Platform:
     cuda_compile_flags: tuple[str, ...]
     # to the linker driver, before the objects
     link_flags: tuple[str, ...]
+    # the same for a Python part, whose symbols of Python's own the interpreter has
+    python_link_flags: tuple[str, ...]
+    # the folder of a shared object, in what that object says it needs; the loader replaces it
+    origin: str
     # what every library links, without torch_python
     torch_libraries: tuple[str, ...]
     # what a library with CUDA kernels links besides
     cuda_libraries: tuple[str, ...]
+    # what a Python part links besides torch_libraries
+    python_libraries: tuple[str, ...]
 
 
+_LINUX_LINK_FLAGS = (
+    "-shared",
+    "-fopenmp",
+    # registrations point into the library: it must never be unloaded
+    "-Wl,-z,nodelete",
+    # some distributions default to --as-needed, which drops torch's libraries. There is no
+    # rpath: torch is imported first, so its libraries are in the process already.
+    "-Wl,--no-as-needed",
+)
 _LINUX = Platform(
     name="linux",
     library_suffix=".so",
@@ -44,19 +59,13 @@ _LINUX = Platform(
         "-fopenmp",
     ),
     cuda_compile_flags=("-O3", "--extended-lambda", "-Xcompiler", "-fvisibility=hidden"),
-    link_flags=(
-        "-shared",
-        "-fopenmp",
-        # a kernel that no file defines is found here, not when the library is loaded
-        "-Wl,-z,defs",
-        # registrations point into the library: it must never be unloaded
-        "-Wl,-z,nodelete",
-        # some distributions default to --as-needed, which drops torch's libraries. There is no
-        # rpath: torch is imported first, so its libraries are in the process already.
-        "-Wl,--no-as-needed",
-    ),
+    # a kernel that no file defines is found here, not when the library is loaded
+    link_flags=(*_LINUX_LINK_FLAGS, "-Wl,-z,defs"),
+    python_link_flags=_LINUX_LINK_FLAGS,
+    origin="$ORIGIN",
     torch_libraries=("c10", "torch", "torch_cpu"),
     cuda_libraries=("cudart", "c10_cuda", "torch_cuda"),
+    python_libraries=("torch_python",),
 )
 
 PLATFORMS = {platform.name: platform for platform in (_LINUX,)}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+import sysconfig
+from dataclasses import MISSING, asdict, dataclass, fields
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class BuildRecord:
     cxx11_abi: bool
     # whether the library holds CUDA kernels
     cuda_kernels: bool
+    # the Python that the library's Python part is for, as file names have it; None: there is none
+    python: str | None = None
 
     def to_json(self) -> str:
         major_minor = {"torch_major_minor": major_minor_of(self.torch)}
@@ -38,10 +41,11 @@ class BuildRecord:
         """Read a record; OSError or ValueError where it is missing or damaged."""
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
-        missing = sorted({field.name for field in fields(cls)} - set(content))
+        known = {field.name: field for field in fields(cls)}
+        missing = sorted(n for n, f in known.items() if f.default is MISSING and n not in content)
         if missing:
             raise ValueError(f"{path} lacks {', '.join(missing)}")
-        return cls(**{field.name: content[field.name] for field in fields(cls)})
+        return cls(**{name: content[name] for name in known if name in content})
 
     def fits(self, installed: BuildRecord) -> bool:
         """Whether a library built for this can run on what is installed."""
@@ -49,16 +53,21 @@ class BuildRecord:
             major_minor_of(self.torch) == major_minor_of(installed.torch)
             and _cuda_major(self.cuda) == _cuda_major(installed.cuda)
             and self.cxx11_abi == installed.cxx11_abi
+            and self.python in (None, installed.python)
         )
 
     def describe(self) -> str:
-        """Return "torch 2.13.0+cpu (no CUDA, C++11 ABI)"."""
+        """Return "torch 2.13.0+cpu (no CUDA, C++11 ABI) on cpython-311-x86_64-linux-gnu"."""
         cuda = f"CUDA {self.cuda}" if self.cuda else "no CUDA"
-        return f"torch {self.torch} ({cuda}, {'C++11' if self.cxx11_abi else 'pre-C++11'} ABI)"
+        abi = "C++11" if self.cxx11_abi else "pre-C++11"
+        python = f" on {self.python}" if self.python else ""
+        return f"torch {self.torch} ({cuda}, {abi} ABI){python}"
 
 
-def of_installed_torch(namespace: str, torchext_version: str, cuda_kernels: bool) -> BuildRecord:
-    """Return the record of a library built now, with the installed torch."""
+def of_installed_torch(
+    namespace: str, torchext_version: str, cuda_kernels: bool, python_part: bool = False
+) -> BuildRecord:
+    """Return the record of a library built now, with the installed torch and this Python."""
     import torch
 
     return BuildRecord(
@@ -68,12 +77,19 @@ def of_installed_torch(namespace: str, torchext_version: str, cuda_kernels: bool
         cuda=torch.version.cuda,
         cxx11_abi=torch.compiled_with_cxx11_abi(),
         cuda_kernels=cuda_kernels,
+        python=sysconfig.get_config_var("SOABI") if python_part else None,
     )
 
 
 def record_path(library: str) -> str:
     """Return the path of the record of a shared object."""
     return os.path.splitext(library)[0] + ".json"
+
+
+def python_part_path(library: str) -> str:
+    """Return the path of the Python part of a shared object: `_C.so` -> `_C_python.so`."""
+    stem, suffix = os.path.splitext(library)
+    return f"{stem}_python{suffix}"
 
 
 def major_minor_of(version: str) -> str:

@@ -224,13 +224,13 @@ std::vector<Tensor> agtest::native::halves(const Tensor& self) {
   return {self.narrow(0, 0, half).clone(), self.narrow(0, half, self.size(0) - half) * 2};
 }
 
-Tensor agtest::native::halves_backward(at::TensorList grads, at::IntArrayRef sizes) {
-  const int64_t half = sizes[0] / 2;
+Tensor agtest::native::halves_backward_symint(at::TensorList grads, c10::SymIntArrayRef sizes) {
+  const c10::SymInt half = sizes[0] / 2;
   const Tensor& like = grads[0].defined() ? grads[0] : grads[1];
-  const auto filled = [&](const Tensor& grad, int64_t length) {
-    std::vector<int64_t> part = sizes.vec();
+  const auto filled = [&](const Tensor& grad, const c10::SymInt& length) {
+    std::vector<c10::SymInt> part = sizes.vec();
     part[0] = length;
-    return grad.defined() ? grad : at::zeros(part, like.options());
+    return grad.defined() ? grad : at::zeros_symint(part, like.options());
   };
   return at::cat({filled(grads[0], half), filled(grads[1], sizes[0] - half) * 2});
 }
@@ -239,9 +239,9 @@ Tensor agtest::native::rows_at(const Tensor& self, const Tensor& index) {
   return self.index_select(0, index);
 }
 
-Tensor agtest::native::rows_at_backward(
-    const Tensor& grad, const Tensor& index, at::IntArrayRef sizes) {
-  return at::zeros(sizes, grad.options()).index_add(0, index, grad);
+Tensor agtest::native::rows_at_backward_symint(
+    const Tensor& grad, const Tensor& index, c10::SymIntArrayRef sizes) {
+  return at::zeros_symint(sizes, grad.options()).index_add(0, index, grad);
 }
 
 std::tuple<Tensor, Tensor> agtest::native::value_and_index(const Tensor& self) {

@@ -8,6 +8,6 @@ library = OpLibrary(
     namespace="agtest",
     native_functions="native_functions.yaml",
     derivatives="derivatives.yaml",
-    sources=["kernels.cpp"],
+    sources=["kernels.cpp", "tangent_kernels.cpp"],
 )
 setup(name="agtest", ext_modules=[library], cmdclass={"build_ext": BuildExtension})

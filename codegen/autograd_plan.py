@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The part of the Plan that is about derivatives: nodes, and the kernels on autograd keys."""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+
+# C++ types that Python has no value for: nodes save them, and grad_fn does not show them.
+_WITHOUT_PYTHON_TYPE = re.compile(
+    r"::(TensorOptions|TypeAndSize|TensorGeometry|QScheme|Dimname|ConstQuantizerPtr)\b"
+)
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """One argument that holds tensors."""
+
+    name: str  # in the schema and in messages
+    parameter: str  # in C++
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of a spec, for the `#line` in front of a formula."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f'#line {self.line} "{self.file}"'
+
+
+class SavedKind(enum.Enum):
+    """How a backward node holds one value that its formulas use."""
+
+    VALUE = "a copy"
+    TENSOR = "a SavedVariable; a missing optional tensor is an undefined one"
+    TENSORS = "a vector of them"
+    OPTIONAL_TENSORS = "a vector of them, unpacked to optional tensors"
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the member is a list of SavedVariables."""
+        return self in (SavedKind.TENSORS, SavedKind.OPTIONAL_TENSORS)
+
+
+@dataclass(frozen=True)
+class SavedPlan:
+    """One member of a backward node."""
+
+    member: str  # of the node
+    local: str  # what the formulas call it
+    type: str
+    kind: SavedKind
+    source: str  # the argument or result that it is saved from
+    value: str  # C++ expression of a VALUE; {} stands for the source
+    edges: tuple[int, ...]  # saved only if one of these gradients is needed; empty: always
+    is_output: bool = False  # saved after the kernel has run
+    use_type: str = ""  # of the local
+
+    @property
+    def parameter(self) -> str:
+        """The local as a parameter of the node's function."""
+        # An optional array converts to a reference only where it is not const.
+        if self.use_type.startswith("c10::OptionalArray"):
+            return f"{self.use_type} {self.local}"
+        return f"const {self.use_type}& {self.local}"
+    name: str = ""  # what its property in Python is called, after `_saved_`
+
+    @property
+    def has_property(self) -> bool:
+        """Whether Python has a type for the value."""
+        return _WITHOUT_PYTHON_TYPE.search(self.type) is None
+
+
+@dataclass(frozen=True)
+class EdgePlan:
+    """One argument that gradients flow to."""
+
+    argument: str
+    parameter: str  # of the kernel
+    is_list: bool
+    is_optional: bool
+
+
+@dataclass(frozen=True)
+class GradientPlan:
+    """One formula: the edges it computes, and its C++ text with locals in place of names."""
+
+    edges: tuple[int, ...]
+    expression: str
+    line: SourceLine  # where it stands
+    grads: tuple[tuple[str, int], ...]  # local name of an incoming gradient, and its index
+    needs_mask: bool  # uses grad_input_mask
+    is_elementwise: bool = False  # gives the gradient of the i-th element of each list
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """A backward node: its class, what it saves, what it computes."""
+
+    name: str
+    edges: tuple[EdgePlan, ...]
+    saved: tuple[SavedPlan, ...]
+    gradients: tuple[GradientPlan, ...]
+    calls: tuple[str, ...]  # functions of the library's own C++ API that its formulas call
+    retains: bool  # formulas ask for retain_variables
+    spec_line: str  # where its formulas stand
+
+
+@dataclass(frozen=True)
+class ResultPlan:
+    """One result of an operator in its autograd kernel."""
+
+    name: str  # in formulas
+    local: str  # in the kernel; of a result that is an argument, the parameter
+    type: str
+    is_differentiable: bool
+    is_list: bool = False
+    written: str | None = None  # the parameter that this result is
+    condition: str | None = None  # C++ condition of output_differentiability
+
+
+@dataclass(frozen=True)
+class SaveStep:
+    """One assignment to a member of a new node."""
+
+    member: str
+    value: str  # C++ expression
+    edges: tuple[int, ...]  # only if one of these gradients is needed; empty: always
+
+    @property
+    def condition(self) -> str | None:
+        """The C++ condition under which the value is needed; None: always."""
+        needed = (f"node->should_compute_output({i})" for i in self.edges)
+        return " || ".join(needed) or None
+
+
+@dataclass(frozen=True)
+class TangentInput:
+    """What a tangent formula reads of one argument."""
+
+    name: str  # in the formula: `name`_t and `name`_p
+    parameter: str
+    needs_tangent: bool
+    needs_primal: bool
+    needs_raw: bool  # `name`_t_raw, the tangent or an undefined tensor
+    is_written: bool = False  # the operator writes to it: zeros that can be written to
+    is_original: bool = False  # the value that it had before the operator wrote to it
+
+
+@dataclass(frozen=True)
+class TangentPlan:
+    """One `result:` formula: the tangents of some results."""
+
+    results: tuple[ResultPlan, ...]
+    looked_at: tuple[str, ...]  # parameters; computed only if one of them has a tangent
+    inputs: tuple[TangentInput, ...]
+    expression: str
+    line: SourceLine  # where it stands
+    condition: str | None = None  # C++ condition of output_differentiability
+    is_elementwise: bool = False  # gives the tangent of the i-th element of a list
+    clones: str | None = None  # the tangent of this argument must not be written to
+
+    @property
+    def name(self) -> str:
+        """The variable that holds the tangents."""
+        return f"{'_'.join(r.local for r in self.results)}_tangent"
+
+    @property
+    def trigger(self) -> str:
+        """The C++ condition under which there is anything to compute."""
+        looked_at = f"has_tangent({', '.join(self.looked_at)})"
+        return f"({self.condition}) && {looked_at}" if self.condition else looked_at
+
+    @property
+    def type(self) -> str:
+        """The type of that variable."""
+        if len(self.results) > 1:
+            return f"::std::tuple<{', '.join(['at::Tensor'] * len(self.results))}>"
+        return "variable_list" if self.results[0].is_list else "at::Tensor"
+
+
+@dataclass(frozen=True)
+class AutogradPlan:
+    """What stands on one autograd key of one operator."""
+
+    node: NodePlan | None = None  # the generated kernel records this node
+    owns_node: bool = False  # its class is generated with this operator
+    is_not_implemented: bool = False  # the kernel that names the operator on backward
+    is_ignored: bool = False  # the kernel that runs the operator without recording anything
+    tracks_aliases: bool = False  # version counters and views, on ADInplaceOrView
+    differentiable: tuple[Tensors, ...] = ()  # arguments that can carry gradients
+    without_formula: tuple[Tensors, ...] = ()  # those of them that must not require grad
+    tensors: tuple[str, ...] = ()  # parameters that hold tensors; no new result may be one of them
+    results: tuple[ResultPlan, ...] = ()
+    saves: tuple[SaveStep, ...] = ()  # before the kernel runs
+    saves_after: tuple[SaveStep, ...] = ()
+    tangents: tuple[TangentPlan, ...] = ()
+    writes: bool = False  # the operator writes to arguments
+    refuses_complex: bool = False  # complex results must not require grad
+    originals: tuple[str, ...] = ()  # written parameters whose value before is kept
+    calls: tuple[str, ...] = ()  # functions of the library's own C++ API that tangents call

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Mistakes in formulas that can be told without a C++ compiler.
+
+The rules are upstream's (load_derivatives.py), each with a place in the spec.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .errors import Location, did_you_mean
+from .formula import free_names, grad_indices, local_names, why_no_expression
+from .formula_scope import DIFFERENTIABLE_TYPES, NON_DIFFERENTIABLE, FormulaScope
+from .model import Formula
+
+GRADS = ("grad", "grads", "grad_input_mask", "retain_variables")
+AUTO_LINEAR, AUTO_ELEMENT_WISE = "auto_linear", "auto_element_wise"
+# Names of C++ and ATen that formulas use as values.
+_CPP_NAMES = frozenset(
+    "true false nullptr at c10 std auto const if else return for int int64_t size_t double float "
+    "bool Tensor TensorList TensorOptions IntArrayRef SymIntArrayRef Scalar ScalarType SymInt "
+    "this static_cast sizeof new operator template typename struct using while do".split()
+)
+_CONSTANT = re.compile(r"k[A-Z]\w*|[A-Z][A-Z0-9_]+")  # kLong, M_PI
+
+
+class FormulaChecks:
+    """The formulas of one operator and autograd key."""
+
+    def __init__(self, scope: FormulaScope) -> None:
+        self.scope, self.errors = scope, scope.errors
+        self.targets: set[str] = set()
+
+    def check_targets(self, formula: Formula) -> bool:
+        """Whether the names that a formula is for are arguments only, or results only."""
+        scope, places = self.scope, dict(zip(formula.names, formula.name_locations))
+        if formula.names and all(scope.is_result(name) for name in formula.names):
+            return True
+        for name in formula.names:
+            self._check_target(name, formula, places.get(name, formula.location))
+        return all(name in scope.arguments for name in formula.names)
+
+    def _check_target(self, name: str, formula: Formula, place: Location) -> None:
+        scope = self.scope
+        arg = scope.arguments.get(name)
+        if arg is None:
+            known = [*scope.arguments, *scope.by_result]
+            hint = did_you_mean(name, known, "arguments and results")
+            what = f"'{name}' is neither an argument nor a result of '{scope.operator.name}'"
+            if name in known:
+                what, hint = "one formula cannot give gradients and tangents", "split the entry"
+            self.errors.add(place, what, hint)
+        elif formula.text != NON_DIFFERENTIABLE and arg.type.plain not in DIFFERENTIABLE_TYPES:
+            what = f"gradient for '{name}', which is of type '{arg.type.bare()}', not a tensor"
+            self.errors.add(place, what)
+        elif name in self.targets:
+            self.errors.add(place, f"gradient for '{name}' stands twice")
+        self.targets.add(name)
+
+    def check_gradient(self, formula: Formula) -> None:
+        """A formula that gives gradients."""
+        self._check_expression(formula)
+        if formula.text == NON_DIFFERENTIABLE:
+            return
+        if any(r.is_list for r in self.scope.flow):
+            self._check_list_grads(formula)
+        else:
+            self._check_indices(formula)
+        for name in free_names(formula.text):
+            if name.text in GRADS and name.text in self.scope.arguments:
+                what = f"'{name.text}' is an argument and the incoming gradient"
+                self.errors.add(formula.at(name.offset), what, "give the argument another name")
+        known = {*self.scope.arguments, *self.scope.by_result, *self.scope.named_grads, *GRADS}
+        index = {"i"} if self.scope.is_elementwise(formula.text) else set()
+        self._check_names(formula, known | index)
+
+    def check_tangent(self, formula: Formula, with_gradient: set[str]) -> None:
+        """A formula that gives tangents; the arguments with_gradient have `_p` and `_t`."""
+        if formula.text in (AUTO_LINEAR, AUTO_ELEMENT_WISE):
+            return
+        self._check_expression(formula)
+        scope = self.scope
+        lists = {n for n in with_gradient if scope.arguments[n].type.name == "List"}
+        plain = lists if not self.scope.is_elementwise(formula.text) else set()
+        known = {n for n in scope.arguments if n not in with_gradient or n in plain}
+        known |= {f"{name}{suffix}" for name in with_gradient for suffix in ("_p", "_t")}
+        for arg in scope.func.mutated:
+            known |= {f"original_{arg.name}_p", f"original_{arg.name}_t"}
+        for name in free_names(formula.text):
+            if name.text in with_gradient - plain and name.text not in known:
+                what = f"'{name.text}' is ambiguous in the formula of a tangent"
+                hint = f"'{name.text}_p' is its value and '{name.text}_t' its tangent"
+                self.errors.add(formula.at(name.offset), what, hint)
+                return
+        self._check_names(formula, known | {*scope.by_result, "i"})
+
+    def _check_expression(self, formula: Formula) -> None:
+        if (why := why_no_expression(formula.text)) is not None:
+            self.errors.add(formula.location, f"the formula is no C++ expression: {why}")
+
+    def _check_names(self, formula: Formula, known: set[str]) -> None:
+        declared = local_names(formula.text)
+        for name in free_names(formula.text):
+            word = name.text
+            if word in known or word in declared or word in _CPP_NAMES:
+                continue
+            if _CONSTANT.fullmatch(word):
+                continue
+            hint = did_you_mean(word, known)
+            if word[-2:] in ("_p", "_t") and word[:-2] in self.scope.arguments:
+                hint = f"'{word[:-2]}' has no gradient formula, so it has no tangent"
+            if word.startswith("result") and "result" not in "".join(self.scope.by_result):
+                count = len(self.scope.by_result)
+                hint = f"'{self.scope.operator.name}' has {count or 'no'} results"
+                hint += f": {', '.join(self.scope.by_result)}" if count else ""
+            self.errors.add(formula.at(name.offset), f"formula names no '{word}'", hint)
+
+    def _check_indices(self, formula: Formula) -> None:
+        flow = len(self.scope.flow)
+        for index, offset in grad_indices(formula.text):
+            if index >= flow:
+                what = f"'grads[{index}]' but the operator has {flow} differentiable results"
+                self.errors.add(formula.at(offset), what)
+
+    def _check_list_grads(self, formula: Formula) -> None:
+        """A list result has one gradient per element, so that only all of them have a name."""
+        names = {n.text for n in free_names(formula.text)} - {"grads"}
+        if grad_indices(formula.text) or names & {"grad", *self.scope.named_grads}:
+            what = f"'{self.scope.operator.name}' returns a list: its gradients are 'grads'"
+            self.errors.add(formula.location, what, "grads[i] is that of the i-th element")
+
+    def check_usage(self, gradients: list[Formula]) -> None:
+        """One way of naming gradients in all formulas of an entry."""
+        uses: dict[str, Formula] = {}
+        indices: list[int] = []
+        whole = 0
+        for formula in gradients:
+            names = {n.text for n in free_names(formula.text)}
+            for kind in ("grad", "grads"):
+                if kind in names:
+                    uses.setdefault(kind, formula)
+            if names & self.scope.named_grads.keys():
+                uses.setdefault("grad_<result>", formula)
+            found = [index for index, _ in grad_indices(formula.text)]
+            indices += found
+            whole += sum(n.text == "grads" for n in free_names(formula.text)) - len(found)
+        if len(uses) > 1:
+            first, second = [f"'{kind}'" for kind in list(uses)[:2]]
+            what = f"the formulas mix {first} and {second}"
+            hint = "name gradients in one way: grad, grads[i] or grad_<result>"
+            self.errors.add(list(uses.values())[1].location, what, hint)
+        elif indices and not whole and set(indices) == {0}:
+            what = "only 'grads[0]' is used: write 'grad' where there is one differentiable result"
+            self.errors.add(uses["grads"].location, what)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the formulas of one operator may name: its arguments, its results and their gradients.
+
+Names of results are upstream's (torchgen/api/cpp.py): their own, `result`, or `result0`, ...
+"""
+
+from __future__ import annotations
+
+from . import type_table
+from .autograd_plan import ResultPlan
+from .errors import Errors
+from .formula import free_names, local_names, rename
+from .model import Derivative, Formula, Operator
+from .schema import Argument, Return, Type
+
+NON_DIFFERENTIABLE = "non_differentiable"
+DIFFERENTIABLE_TYPES = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]")
+
+
+class FormulaScope:
+    """The names that formulas see, for one operator and the formulas of one autograd key."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        derivative: Derivative,
+        formulas: tuple[Formula, ...],
+        errors: Errors,
+    ) -> None:
+        self.operator, self.derivative, self.errors = operator, derivative, errors
+        self.func = operator.func
+        self.arguments: dict[str, Argument] = {a.name: a for a in self.func.arguments}
+        self.results = self._results(self._flags(formulas))
+        self.by_result = {r.name: r for r in self.results}
+        self.types: dict[str, Type] = {a.name: a.type for a in self.func.arguments}
+        self.types |= {r.name: given.type for r, given in zip(self.results, self.func.returns)}
+        flow = [r for r in self.results if r.is_differentiable]
+        self.flow = tuple(flow)
+        self.named_grads = {f"grad_{r.name}": i for i, r in enumerate(flow)}
+
+    def is_result(self, name: str) -> bool:
+        """Whether a formula of this name gives a tangent."""
+        return name in self.by_result and name not in self.arguments
+
+    def is_elementwise(self, text: str) -> bool:
+        """Whether a formula is for the i-th element of lists: `i` is nothing else that it knows."""
+        names = {name.text for name in free_names(text)}
+        return "i" in names and "i" not in local_names(text) and "i" not in self.types
+
+    def parameter(self, name: str) -> str:
+        """What an argument or result is called in the kernel."""
+        result = self.by_result.get(name)
+        if result is not None and name not in self.arguments:
+            return result.local
+        return type_table.parameter_name(name)
+
+    def _flags(self, formulas: tuple[Formula, ...]) -> tuple[str, ...]:
+        """For each result True, False or a condition; only the first where formulas say `grad`."""
+        returns, flags = self.func.returns, self.derivative.output_differentiability
+        if flags is not None and len(flags) != len(returns):
+            message = (
+                f"'output_differentiability' has {len(flags)} items for {len(returns)} results"
+            )
+            self.errors.add(self.derivative.location, message)
+            flags = None
+        if flags is not None:
+            return flags
+        found = ["True" if r.type.is_tensor_like else "False" for r in returns]
+        arguments = {a.name for a in self.func.arguments}
+        gradients = [f.text for f in formulas if set(f.names) <= arguments]
+        if "True" in found and any(
+            name.text == "grad" for text in gradients for name in free_names(text)
+        ):
+            first = found.index("True")
+            found = ["True" if i == first else "False" for i in range(len(found))]
+        return tuple(found)
+
+    def _results(self, flags: tuple[str, ...]) -> tuple[ResultPlan, ...]:
+        """Name, type and differentiability of each result."""
+        found = []
+        for index, (result, flag) in enumerate(zip(self.func.returns, flags)):
+            name = result.name or ("result" if len(flags) == 1 else f"result{index}")
+            if name in self.arguments:
+                name += "_return"
+            written = self._written(result)
+            found.append(
+                ResultPlan(
+                    name,
+                    written or type_table.parameter_name(name),
+                    type_table.return_type([result]) or "at::Tensor",
+                    flag != "False" and result.type.is_tensor_like,
+                    result.type.name == "List",
+                    written,
+                    None if flag in ("True", "False") else self._in_kernel(flag),
+                )
+            )
+        return tuple(found)
+
+    def _written(self, result: Return) -> str | None:
+        """The parameter that a result of type `Tensor(a!)` is."""
+        if not (result.type.is_write and result.type.alias):
+            return None
+        for arg in self.func.mutated:
+            if arg.type.alias and arg.type.alias.before == result.type.alias.before:
+                return type_table.parameter_name(arg.name)
+        return None
+
+    def _in_kernel(self, text: str) -> str:
+        """An expression over arguments, as the autograd kernel spells them."""
+        return rename(text, {name: type_table.parameter_name(name) for name in self.arguments})

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernel on an autograd key: what it checks, saves before and after, records and computes.
+
+One entry serves its own operator and the in-place forms that inherit it; what they save differs,
+because a tensor that is written to has to be copied first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from . import type_table
+from .autograd_plan import (
+    AutogradPlan,
+    NodePlan,
+    SavedKind,
+    SavedPlan,
+    SaveStep,
+    TangentPlan,
+    Tensors,
+)
+from .formula_scope import FormulaScope
+from .model import Operator
+from .node_analysis import NodeAnalysis
+from .schema import Argument
+from .tangent_analysis import TangentAnalysis
+
+# Double backward formulas take the result of the forward operator beside its input and are written
+# in terms of the input alone; upstream exempts the argument by this name.
+_FORWARD_RESULT = "output"
+
+
+def kernel_plan(
+    namespace: str, operator: Operator, entry: NodeAnalysis, node_name: str | None
+) -> AutogradPlan:
+    """The plan for one operator that an entry's formulas differentiate; errors are noted."""
+    scope, errors = entry.scope, entry.errors
+    owns = scope.operator is operator
+    if not owns:
+        formulas = (*entry.backward, *entry.forward)
+        scope = FormulaScope(operator, entry.derivative, formulas, errors)
+    tensors = [a for a in operator.func.arguments if a.type.is_tensor_like]
+    differentiable = [a for a in tensors if a.name not in entry.non_differentiable]
+    undeclared = [a for a in differentiable if a.name not in entry.gradients]
+    _check_written(scope, entry)
+    if entry.forward and not entry.with_gradient:
+        message = "a tangent without a gradient: no argument is differentiable"
+        errors.add(entry.forward[0].location, message)
+    if node_name is None or not scope.flow:
+        loses = bool(undeclared and scope.flow)
+        return AutogradPlan(is_not_implemented=loses, is_ignored=not loses)
+    node = entry.node(node_name)
+    handle = type_table.handle_name(operator.name.identifier)
+    analysis = TangentAnalysis(namespace, handle, scope, entry, errors)
+    tangents = analysis.plan()
+    results = {r.written for r in scope.results}
+    after = {s.member for s in node.saved if s.is_output or _is_written_aside(scope, s.source)}
+    return AutogradPlan(
+        node=node,
+        owns_node=owns,
+        differentiable=_tensors(differentiable),
+        without_formula=_tensors(a for a in undeclared if a.name != _FORWARD_RESULT),
+        tensors=tuple(
+            type_table.parameter_name(a.name)
+            for a in tensors
+            if type_table.parameter_name(a.name) not in results
+        ),
+        results=scope.results,
+        saves=tuple(_save(scope, s) for s in node.saved if s.member not in after),
+        saves_after=tuple(_save(scope, s) for s in node.saved if s.member in after),
+        tangents=tangents,
+        writes=bool(operator.func.mutated),
+        refuses_complex=not operator.complex_autograd,
+        originals=_originals(scope, node, tangents),
+        calls=analysis.calls(),
+    )
+
+
+def _check_written(scope: FormulaScope, entry: NodeAnalysis) -> None:
+    """A tensor that is written to but not returned has no gradient that a formula could read."""
+    returned = {r.written for r in scope.results}
+    for arg in scope.func.mutated:
+        if arg.name in entry.with_gradient and scope.parameter(arg.name) not in returned:
+            message = f"'{arg.name}' is written to and not returned: it cannot have a gradient"
+            hint = "return it, as in `-> Tensor(a!)`"
+            scope.errors.add(entry.derivative.location, message, hint)
+
+
+def _is_written_aside(scope: FormulaScope, name: str) -> bool:
+    """Whether an argument is written to but is no result: formulas see what was written."""
+    arg = scope.arguments.get(name)
+    returned = {r.written for r in scope.results}
+    return arg is not None and arg.type.is_write and scope.parameter(name) not in returned
+
+
+def _save(scope: FormulaScope, saved: SavedPlan) -> SaveStep:
+    """How a node's member gets its value in the kernel of this operator."""
+    parameter = scope.parameter(saved.source)
+    arg = scope.arguments.get(saved.source)
+    if saved.kind is SavedKind.VALUE:
+        value = saved.value.replace("{}", parameter)
+    elif saved.is_output:
+        written = scope.by_result[saved.source].written
+        value = f"save_written({parameter})" if written else f"save({parameter}, true)"
+    elif arg is not None and arg.type.is_write and not _is_written_aside(scope, saved.source):
+        value = f"save(kept(original_{parameter}, {parameter}))"
+    else:
+        value = f"save({parameter})"
+    return SaveStep(saved.member, value, saved.edges)
+
+
+def _originals(
+    scope: FormulaScope, node: NodePlan, tangents: tuple[TangentPlan, ...]
+) -> tuple[str, ...]:
+    """The written parameters whose value before the call may be needed after it."""
+    whole = {s.source for s in node.saved if s.kind is not SavedKind.VALUE and not s.is_output}
+    read = {i.parameter for t in tangents for i in t.inputs if i.is_original}
+    found = []
+    for arg in scope.func.mutated:
+        parameter = scope.parameter(arg.name)
+        if _is_written_aside(scope, arg.name):
+            continue
+        if arg.name in whole or f"original_{arg.name}" in read:
+            found.append(parameter)
+    return tuple(found)
+
+
+def _tensors(arguments: Iterable[Argument]) -> tuple[Tensors, ...]:
+    return tuple(Tensors(a.name, type_table.parameter_name(a.name)) for a in arguments)

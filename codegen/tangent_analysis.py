@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Forward mode: what each `result:` formula computes and reads.
+
+Rules are upstream's (load_derivatives.py, api/autograd.py), those for in-place forms included.
+"""
+
+from __future__ import annotations
+
+import re
+
+from . import type_table
+from .autograd_plan import ResultPlan, SourceLine, TangentInput, TangentPlan
+from .errors import Errors
+from .formula import calls_of, free_names, rename, root_namespace
+from .formula_checks import AUTO_ELEMENT_WISE, AUTO_LINEAR
+from .formula_scope import FormulaScope
+from .model import Formula
+from .node_analysis import NodeAnalysis
+
+_METHOD = re.compile(r"(\w+)_t\.(\w+)\((.*)\)", re.DOTALL)
+
+
+class TangentAnalysis:
+    """The tangents of one operator: of the entry's own, or of an in-place form that inherits it."""
+
+    def __init__(
+        self, namespace: str, handle: str, scope: FormulaScope, entry: NodeAnalysis, errors: Errors
+    ) -> None:
+        self.namespace, self.handle, self.scope, self.errors = namespace, handle, scope, errors
+        self.entry = entry
+        self.inherits = scope is not entry.scope
+        gradients = entry.with_gradient
+        self.tensors = [n for n in gradients if scope.arguments[n].type.name != "List"]
+        self.lists = [n for n in gradients if n not in self.tensors]
+        self.written = {a.name for a in scope.func.mutated}
+
+    def plan(self) -> tuple[TangentPlan, ...]:
+        """The tangents, in the order of the formulas; none where an error was noted."""
+        formulas = self.entry.forward
+        if not formulas:
+            return ()
+        location = formulas[0].location
+        named = [name for formula in formulas for name in formula.names]
+        missing = [r.name for r in self.scope.flow if r.name not in named]
+        extra = [n for n in named if n not in {r.name for r in self.scope.flow}]
+        if extra or missing:
+            what = (
+                f"tangent of '{extra[0]}', which is not differentiable"
+                if extra
+                else f"no tangent for '{missing[0]}', though there is one for '{named[0]}'"
+            )
+            self.errors.add(location, what)
+            return ()
+        return tuple(self._tangent(formula, len(formulas)) for formula in formulas)
+
+    def calls(self) -> tuple[str, ...]:
+        """Functions of the library's own C++ API that the formulas call."""
+        found = (calls_of(formula.text, self.namespace) for formula in self.entry.forward)
+        return tuple(sorted(set().union(*found)))
+
+    def _tangent(self, formula: Formula, count: int) -> TangentPlan:
+        results = tuple(self.scope.by_result[name] for name in formula.names)
+        text = formula.text
+        required: list[str] | None = None
+        if text == AUTO_ELEMENT_WISE:
+            text, required = self._element_wise(formula, count), list(self.tensors)
+        elif text == AUTO_LINEAR:
+            text, required = self._linear(formula, count), list(self.tensors)
+        elementwise = self.scope.is_elementwise(text) or self._is_foreach(results)
+        candidates = [*self.tensors, *self.lists] if elementwise else self.tensors
+        used = {n.text for n in free_names(text)}
+        if required is None:
+            required = [n for n in candidates if f"{n}_t" in used]
+        primals = {n for n in candidates if f"{n}_p" in used}
+        written = next((r.written for r in results if r.written), None)
+        clones = None
+        if written:
+            name = next(n for n in self.written if self.scope.parameter(n) == written)
+            text, primals, clones = self._in_place(text, name, results[0].name, primals)
+            if self.inherits and name not in required:
+                required = [*required, name]
+        looked_at = required + ([] if elementwise else self.lists)
+        return TangentPlan(
+            results,
+            tuple(self._value(n, elementwise) for n in looked_at),
+            self._inputs(text, candidates, required, primals, elementwise),
+            root_namespace(self._over_parameters(text, candidates, results), self.namespace),
+            SourceLine(formula.location.source.name, formula.location.line),
+            next((r.condition for r in results if r.condition), None),
+            elementwise,
+            clones,
+        )
+
+    def _is_foreach(self, results: tuple[ResultPlan, ...]) -> bool:
+        """Whether gradients are given per element: then tangents are too."""
+        each = any(self.scope.is_elementwise(formula.text) for formula in self.entry.backward)
+        return each and all(r.is_list for r in results)
+
+    def _element_wise(self, formula: Formula, count: int) -> str:
+        """The Jacobian is diagonal: the gradient's formula at the conjugate tangent, conjugated."""
+        single = count == 1 and len(formula.names) == 1 and len(self.entry.with_gradient) == 1
+        if not single or len(self.entry.backward) != 1 or not self.tensors:
+            what = f"'{AUTO_ELEMENT_WISE}' needs one differentiable argument and one result"
+            self.errors.add(formula.location, what)
+            return ""
+        if any(r.written for r in self.entry.scope.results):
+            what = f"'{AUTO_ELEMENT_WISE}' cannot be used where the result is an argument"
+            self.errors.add(formula.location, what)
+        (name,) = self.tensors
+        text = rename(
+            self.entry.backward[0].text, {"grad": f"{name}_t.conj()", name: f"{name}_p"}
+        )
+        return f"({text}).conj()"
+
+    def _linear(self, formula: Formula, count: int) -> str:
+        """The operator itself, at the tangents."""
+        if count > 1 or len(formula.names) > 1:
+            self.errors.add(formula.location, f"'{AUTO_LINEAR}' needs one differentiable result")
+        if self.lists:
+            what = f"'{AUTO_LINEAR}' cannot be used with the list '{self.lists[0]}'"
+            self.errors.add(formula.location, what)
+        arguments = [f"{n}_t" if n in self.tensors else n for n in self.scope.arguments]
+        if self.inherits:
+            # Of the functional form, whose name the node's operator has.
+            return f"{self._functional_handle()}::call({', '.join(arguments)})"
+        return f"operators::{self.handle}::call({', '.join(arguments)})"
+
+    def _functional_handle(self) -> str:
+        name = self.entry.scope.operator.name
+        return f"operators::{type_table.handle_name(name.identifier)}"
+
+    def _in_place(
+        self, text: str, name: str, result: str, primals: set[str]
+    ) -> tuple[str, set[str], str | None]:
+        """The formula for an operator that writes its result to an argument."""
+        uses = {n.text for n in free_names(text)}
+        if f"{name}_p" in uses:
+            if not self.inherits:
+                what = f"'{name}_p' is the value that the operator overwrites"
+                hint = f"'{result}' is the new value, 'original_{name}_p' the old one"
+                self.errors.add(self.entry.forward[0].location, what, hint)
+            old = {f"{name}_p": f"original_{name}_p", f"{name}_t": f"original_{name}_t"}
+            text = rename(text, old)
+            primals = primals - {name}
+        text = rename(text, {result: f"{name}_p"})
+        if f"{name}_p" in {n.text for n in free_names(text)}:
+            primals = primals | {name}
+        if not self.inherits:
+            return text, primals, None
+        clones = None if f"original_{name}_t" in text or f"original_{name}_p" in text else name
+        return self._writing(text, name), primals, clones
+
+    def _writing(self, text: str, name: str) -> str:
+        """The formula so that an existing tangent is written to, as the value is."""
+        match = _METHOD.fullmatch(text)
+        base = self.entry.scope.operator.name.base
+        if match and match.group(1) == name and match.group(2) == base:
+            if _stays_inside(match.group(3)):
+                call = f"{name}_t_raw.{base}_({match.group(3)})"
+                return f"{name}_t_raw.defined() ? {call} : {text}"
+        return f"{name}_t_raw.defined() ? {name}_t_raw.copy_({text}) : {text}"
+
+    def _value(self, name: str, elementwise: bool) -> str:
+        """An argument in the kernel; of a list the i-th element where the formula is for that."""
+        is_list = self.scope.arguments[name].type.name == "List"
+        return self.scope.parameter(name) + ("[i]" if elementwise and is_list else "")
+
+    def _inputs(
+        self,
+        text: str,
+        candidates: list[str],
+        required: list[str],
+        primals: set[str],
+        elementwise: bool,
+    ) -> tuple[TangentInput, ...]:
+        used = {n.text for n in free_names(text)}
+        found = []
+        for name in candidates:
+            if name in required or name in primals:
+                parameter, written = self._value(name, elementwise), name in self.written
+                raw = f"{name}_t_raw" in used
+                found.append(
+                    TangentInput(name, parameter, name in required, name in primals, raw, written)
+                )
+        for name in sorted(self.written):
+            tangent, primal = f"original_{name}_t" in used, f"original_{name}_p" in used
+            if tangent or primal:
+                local = f"original_{name}"
+                found.append(TangentInput(local, local, tangent, primal, False, False, True))
+        return tuple(found)
+
+    def _over_parameters(
+        self, text: str, candidates: list[str], results: tuple[ResultPlan, ...]
+    ) -> str:
+        """The formula with arguments and results as the kernel spells them."""
+        names = {n: self.scope.parameter(n) for n in self.scope.arguments if n not in candidates}
+        names |= {r.name: r.local for r in self.scope.results if not r.written}
+        return rename(text, names)
+
+
+def _stays_inside(text: str) -> bool:
+    """Whether the first parenthesis that a call's arguments close is the call's own."""
+    level = 1
+    for char in text:
+        level += {"(": 1, ")": -1}.get(char, 0)
+        if level == 0:
+            return False
+    return True

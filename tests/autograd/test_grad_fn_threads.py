@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Properties of grad_fn while threads run and free the node, and while hooks look at it."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+import torchext.ops
+
+OWN = torchext.ops
+FREED = "Trying to backward through the graph a second time"
+SECONDS = 60  # a deadlock fails, instead of holding up everything
+
+
+def tensor():
+    return torch.arange(1.0, 4.0, dtype=torch.float64).requires_grad_()
+
+
+def run_at_once(*functions):
+    """Run functions at the same time in threads of their own; return what they return."""
+    start = threading.Barrier(len(functions))
+
+    def run(function):
+        start.wait(SECONDS)
+        return function()
+
+    pool = ThreadPoolExecutor(len(functions))
+    futures = [pool.submit(run, function) for function in functions]
+    found = [future.result(timeout=SECONDS) for future in futures]
+    pool.shutdown()
+    return found
+
+
+def read_until_freed(node, name, expected):
+    """Read a property until backward frees it; return how often it was there."""
+    count = 0
+    while True:
+        try:
+            value = getattr(node, name)
+        except RuntimeError as error:
+            assert FREED in str(error)
+            return count
+        for found in value if isinstance(value, tuple) else (value,):
+            assert torch.equal(found, expected)
+        count += 1
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("operator", ["product", "squares"])
+def test_a_property_is_read_while_backward_frees_it(operator, hooked, agtest):
+    def identity(value):
+        return value
+
+    for _ in range(50):
+        x = tensor()
+        if hooked:
+            with torch.autograd.graph.saved_tensors_hooks(identity, identity):
+                result = agtest.product(x, x) if operator == "product" else agtest.squares([x], 1.0)
+        else:
+            result = agtest.product(x, x) if operator == "product" else agtest.squares([x], 1.0)
+        name = "_saved_self" if operator == "product" else "_saved_tensors"
+        node, loss = result.grad_fn, result.sum()
+        run_at_once(
+            loss.backward,
+            lambda: read_until_freed(node, name, x.detach()),
+            lambda: read_until_freed(node, name, x.detach()),
+        )
+        assert x.grad is not None
+
+
+def test_threads_run_a_retained_graph_and_read_it():
+    x, y = tensor(), tensor()
+    result = OWN.mul(OWN.sin(x), y)
+    node, loss = result.grad_fn, result.sum()
+
+    def backward():
+        return [torch.autograd.grad(loss, x, retain_graph=True)[0] for _ in range(30)]
+
+    def read():
+        return [node._saved_other for _ in range(200)] + list(node._raw_saved_other for _ in "ab")
+
+    first, second, values = run_at_once(backward, backward, read)
+    expected = torch.cos(x.detach()) * y.detach()
+    assert all(torch.allclose(grad, expected) for grad in first + second)
+    assert all(value is y for value in values[:-2])
+
+
+def test_a_reader_waits_for_a_hook_that_waits_for_python():
+    x, entered = tensor(), threading.Event()
+
+    def unpack(value):
+        entered.set()
+        time.sleep(0.2)  # gives up Python's lock, while the node holds its own
+        return value
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        result = OWN.sin(x)
+    node = result.grad_fn
+
+    def read():
+        assert entered.wait(SECONDS)
+        return node._saved_self
+
+    loss = result.sum()
+    _, value = run_at_once(lambda: loss.backward(retain_graph=True), read)
+    assert torch.equal(value, x)
+
+
+def looking_at_its_node(function, *arguments):
+    """A node whose hook reads both of the node's saved tensors, and how often the hook ran."""
+    nodes, calls = [], []
+
+    def unpack(value):
+        calls.append(value)
+        if len(calls) == 1:
+            assert nodes[0]._saved_self is not None
+            assert nodes[0]._saved_other is not None
+        return value
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        result = function(*arguments)
+    nodes.append(result.grad_fn)
+    return result, calls
+
+
+@pytest.mark.parametrize("function", [torch.mul, OWN.mul], ids=["torch", "own"])
+def test_a_hook_may_look_at_the_node_that_it_unpacks_for(function):
+    result, calls = looking_at_its_node(function, tensor(), tensor())
+    node, loss = result.grad_fn, result.sum()
+    run_at_once(lambda: node._saved_self)
+    assert len(calls) == 3
+    result, calls = looking_at_its_node(function, tensor(), tensor())
+    loss = result.sum()
+    run_at_once(loss.backward)
+    assert len(calls) == 4
+
+
+def test_a_mode_may_look_at_the_node_that_runs():
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Looks(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            node = torch._C._current_autograd_node()
+            if node is not None and node.name() == "SinBackward0":
+                seen.append(node._saved_self)
+            return func(*args, **(kwargs or {}))
+
+    x = tensor()
+    result = OWN.sin(x).sum()
+
+    def backward():
+        with Looks():
+            result.backward()
+
+    run_at_once(backward)
+    assert seen and all(value is x for value in seen)
+
+
+def test_hooks_may_look_at_each_others_nodes():
+    x, nodes, depth = tensor(), [], [0]
+
+    def unpack(value):
+        depth[0] += 1
+        if depth[0] < 4:
+            for node in nodes:
+                assert node._saved_self is not None
+        return value
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        results = [OWN.sin(x), OWN.cos(x)]
+    nodes += [result.grad_fn for result in results]
+    (value,) = run_at_once(lambda: nodes[0]._saved_self)
+    assert torch.equal(value, x)
