@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sixty entries of PyTorch's own derivatives.yaml, mirrored and compared with aten in all columns.
+
+`make upstream` does it for all of them; this sample is varied over what formulas use.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from . import report, run
+
+BUILD = Path(__file__).absolute().parents[2] / "build" / "tests" / "upstream"
+# What aten lacks as well, so that fewer than all can be compared.
+AT_LEAST = {"schema": 75, "value": 75, "flags": 75, "reverse": 75, "forward": 70, "double": 70}
+
+
+@pytest.fixture(scope="module")
+def made() -> dict:
+    return run.run_sample(BUILD)
+
+
+@pytest.mark.slow
+def test_every_entry_is_accepted_compiles_and_links(made):
+    stages = made["entries"]
+    assert set(stages.values()) == {len(run.sample_entries())}, report.text(made)
+    assert made["errors of no entry"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("column", report.ALL)
+def test_the_mirror_equals_aten(made, column):
+    rows = [row for row in made["falls short"] if row["what"] == column]
+    assert [row for row in rows if not row["explanation"]] == []
+    assert made["columns"][column]["tested"] >= AT_LEAST[column]
+
+
+@pytest.mark.slow
+def test_every_operator_of_the_sample_is_reached(made):
+    assert made["not tested"] == {}
