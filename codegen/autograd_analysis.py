@@ -39,7 +39,7 @@ class AutogradAnalysis:
         self.derivatives: dict[OperatorName, Derivative] = {}
         self.nodes: dict[tuple[OperatorName, str], str] = {}
         self.entries: dict[tuple[OperatorName, str], NodeAnalysis] = {}
-        self.functional: dict[str, OperatorName] = {}  # by signature
+        self.functional: dict[str, list[OperatorName]] = {}  # by signature
         counter: Counter[str] = Counter()
         for derivative in derivatives:
             name = OperatorName(derivative.name.name.base, derivative.name.name.overload)
@@ -60,7 +60,7 @@ class AutogradAnalysis:
         name = operator.name
         self.derivatives[name] = derivative
         if not operator.func.mutated:
-            self.functional.setdefault(_signature(operator.func), name)
+            self.functional.setdefault(_signature(operator.func), []).append(name)
         for key, formulas in derivative.dispatch:
             if _has_gradient(operator, formulas):
                 prefix = node_prefix(name.base) + ("" if key == _DEFAULT else key)
@@ -71,16 +71,21 @@ class AutogradAnalysis:
         """Whether the operator can have formulas and the entry names its very schema."""
         message = hint = None
         func = operator.func
+        keys = {entry.key for entry in operator.dispatch or ()}
         given = dataclasses.replace(derivative.name, name=func.name)
         if str(given) != str(func):
             message, hint = "the schema differs from the operator's", f"it is {func}"
-        elif is_composite_implicit(operator) and any(
+        elif is_composite_implicit(operator) and not operator.manual_kernel_registration and any(
             _has_gradient(operator, formulas) for _, formulas in derivative.dispatch
         ):
             message = f"'{operator.name}' is CompositeImplicitAutograd: its parts differentiate it"
             hint = (
                 "give it a kernel for a device or CompositeExplicitAutograd, or drop the formulas"
             )
+        elif own := [k for k, _ in derivative.dispatch if _autograd_key(k) in keys]:
+            message = f"'{operator.name}' has a kernel on {_autograd_key(own[0])} and formulas"
+        elif operator.manual_kernel_registration:
+            message = f"'{operator.name}' has 'manual_kernel_registration' and formulas"
         elif func.is_out:
             message = f"'{operator.name}' is an out= form, which never differentiates"
             hint = "give the formulas to its functional form"
@@ -131,9 +136,12 @@ class AutogradAnalysis:
         func = operator.func
         if not func.name.is_inplace or func.is_out or not operator.differentiable:
             return None
-        if is_composite_implicit(operator) or not any(r.type.is_write for r in func.returns):
+        written = [r for r in func.returns if r.type.is_write]
+        if is_composite_implicit(operator) or not written or written[0].type.name != "Tensor":
             return None
-        return self.functional.get(_signature(func))
+        found = self.functional.get(_signature(func), [])
+        same = [name for name in found if name.overload == func.name.overload]
+        return next(iter([*same, *found]), None)
 
     def _by_formulas(self, operator: Operator, key: str) -> AutogradPlan | None:
         """The plan that the formulas of a key give; None where there are none for it."""
@@ -163,6 +171,11 @@ def is_composite_implicit(operator: Operator) -> bool:
         return True
     keys = {entry.key for entry in operator.dispatch}
     return "CompositeImplicitAutograd" in keys and keys <= _COMPOSITE_IMPLICIT
+
+
+def _autograd_key(key: str) -> str:
+    """The dispatch key that the formulas of a block stand on."""
+    return "Autograd" if key == _DEFAULT else key
 
 
 def _has_gradient(operator: Operator, formulas: tuple[Formula, ...]) -> bool:

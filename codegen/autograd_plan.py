@@ -192,8 +192,8 @@ class AutogradPlan:
     is_not_implemented: bool = False  # the kernel that names the operator on backward
     is_ignored: bool = False  # the kernel that runs the operator without recording anything
     tracks_aliases: bool = False  # version counters and views, on ADInplaceOrView
-    differentiable: tuple[Tensors, ...] = ()  # arguments that can carry gradients
-    without_formula: tuple[Tensors, ...] = ()  # those of them that must not require grad
+    without_formula: tuple[Tensors, ...] = ()  # arguments that must not require grad
+    without_tangent: tuple[Tensors, ...] = ()  # those that must not have a tangent
     tensors: tuple[str, ...] = ()  # parameters that hold tensors; no new result may be one of them
     results: tuple[ResultPlan, ...] = ()
     saves: tuple[SaveStep, ...] = ()  # before the kernel runs

@@ -71,7 +71,7 @@ def local_names(text: str) -> set[str]:
 
 def called_functions(text: str) -> set[str]:
     """The unqualified functions that a formula calls, templates included."""
-    tokens = _tokens(text)
+    tokens = _tokens(text.replace("torchext::derivatives::", ""))
     found = set()
     for index, token in enumerate(tokens[:-1]):
         before = tokens[index - 1].group() if index else ""
@@ -83,7 +83,10 @@ def called_functions(text: str) -> set[str]:
 
 def grad_indices(text: str) -> list[tuple[int, int]]:
     """The i of every `grads[i]`, with its offset."""
-    return [(int(m.group(1)), m.start()) for m in _GRAD.finditer(text)]
+    blank = _TOKEN.sub(
+        lambda m: " " * len(m.group()) if m.lastgroup in ("comment", "string") else m.group(), text
+    )
+    return [(int(m.group(1)), m.start()) for m in _GRAD.finditer(blank)]
 
 
 def why_no_expression(text: str) -> str | None:

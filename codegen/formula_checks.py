@@ -67,11 +67,15 @@ class FormulaChecks:
         else:
             self._check_indices(formula)
         for name in free_names(formula.text):
-            if name.text in GRADS and name.text in self.scope.arguments:
+            is_grad = name.text in GRADS or name.text in self.scope.named_grads
+            if is_grad and name.text in self.scope.arguments:
                 what = f"'{name.text}' is an argument and the incoming gradient"
                 self.errors.add(formula.at(name.offset), what, "give the argument another name")
         known = {*self.scope.arguments, *self.scope.by_result, *self.scope.named_grads, *GRADS}
         index = {"i"} if self.scope.is_elementwise(formula.text) else set()
+        if index and (len(formula.names) > 1 or "grad_input_mask" in formula.text):
+            what = "a formula for the i-th element of lists gives the gradient of one argument"
+            self.errors.add(formula.location, what)
         self._check_names(formula, known | index)
 
     def check_tangent(self, formula: Formula, with_gradient: set[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from . import type_table
 from .autograd_plan import ResultPlan
 from .errors import Errors
-from .formula import free_names, local_names, rename
+from .formula import free_names, local_names, rename, why_no_expression
 from .model import Derivative, Formula, Operator
 from .schema import Argument, Return, Type
 
@@ -26,11 +26,12 @@ class FormulaScope:
         derivative: Derivative,
         formulas: tuple[Formula, ...],
         errors: Errors,
+        result_names: tuple[str, ...] = (),
     ) -> None:
         self.operator, self.derivative, self.errors = operator, derivative, errors
         self.func = operator.func
         self.arguments: dict[str, Argument] = {a.name: a for a in self.func.arguments}
-        self.results = self._results(self._flags(formulas))
+        self.results = self._results(self._flags(formulas), result_names)
         self.by_result = {r.name: r for r in self.results}
         self.types: dict[str, Type] = {a.name: a.type for a in self.func.arguments}
         self.types |= {r.name: given.type for r, given in zip(self.results, self.func.returns)}
@@ -75,11 +76,15 @@ class FormulaScope:
             found = ["True" if i == first else "False" for i in range(len(found))]
         return tuple(found)
 
-    def _results(self, flags: tuple[str, ...]) -> tuple[ResultPlan, ...]:
-        """Name, type and differentiability of each result."""
+    def _results(
+        self, flags: tuple[str, ...], names: tuple[str, ...]
+    ) -> tuple[ResultPlan, ...]:
+        """Name, type and differentiability of each result; names are those of an entry's own
+        operator where the formulas are inherited."""
         found = []
         for index, (result, flag) in enumerate(zip(self.func.returns, flags)):
             name = result.name or ("result" if len(flags) == 1 else f"result{index}")
+            name = names[index] if names else name
             if name in self.arguments:
                 name += "_return"
             written = self._written(result)
@@ -106,5 +111,8 @@ class FormulaScope:
         return None
 
     def _in_kernel(self, text: str) -> str:
-        """An expression over arguments, as the autograd kernel spells them."""
+        """A condition over arguments, as the autograd kernel spells them."""
+        if (why := why_no_expression(text)) is not None:
+            what = f"'{text}' in 'output_differentiability' is no C++ expression: {why}"
+            self.errors.add(self.derivative.location, what)
         return rename(text, {name: type_table.parameter_name(name) for name in self.arguments})

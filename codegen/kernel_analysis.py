@@ -25,9 +25,9 @@ from .node_analysis import NodeAnalysis
 from .schema import Argument
 from .tangent_analysis import TangentAnalysis
 
-# Double backward formulas take the result of the forward operator beside its input and are written
-# in terms of the input alone; upstream exempts the argument by this name.
-_FORWARD_RESULT = "output"
+# Operators of a backward take the result of the forward operator beside its input, and their
+# formulas are in terms of the input alone; upstream exempts the argument by this name.
+_FORWARD_RESULT, _BACKWARD = "output", "backward"
 
 
 def kernel_plan(
@@ -38,10 +38,9 @@ def kernel_plan(
     owns = scope.operator is operator
     if not owns:
         formulas = (*entry.backward, *entry.forward)
-        scope = FormulaScope(operator, entry.derivative, formulas, errors)
-    tensors = [a for a in operator.func.arguments if a.type.is_tensor_like]
-    differentiable = [a for a in tensors if a.name not in entry.non_differentiable]
-    undeclared = [a for a in differentiable if a.name not in entry.gradients]
+        names = tuple(r.name for r in entry.scope.results)
+        scope = FormulaScope(operator, entry.derivative, formulas, errors, names)
+    undeclared = _undeclared(scope, entry)
     _check_written(scope, entry)
     if entry.forward and not entry.with_gradient:
         message = "a tangent without a gradient: no argument is differentiable"
@@ -53,18 +52,14 @@ def kernel_plan(
     handle = type_table.handle_name(operator.name.identifier)
     analysis = TangentAnalysis(namespace, handle, scope, entry, errors)
     tangents = analysis.plan()
-    results = {r.written for r in scope.results}
+    _check_locals(scope, entry, node, tangents)
     after = {s.member for s in node.saved if s.is_output or _is_written_aside(scope, s.source)}
     return AutogradPlan(
         node=node,
         owns_node=owns,
-        differentiable=_tensors(differentiable),
-        without_formula=_tensors(a for a in undeclared if a.name != _FORWARD_RESULT),
-        tensors=tuple(
-            type_table.parameter_name(a.name)
-            for a in tensors
-            if type_table.parameter_name(a.name) not in results
-        ),
+        without_formula=_tensors(a for a in undeclared if not _is_exempt(operator, a)),
+        without_tangent=_tensors(undeclared if tangents else _without_tangent(scope, entry)),
+        tensors=_not_results(scope),
         results=scope.results,
         saves=tuple(_save(scope, s) for s in node.saved if s.member not in after),
         saves_after=tuple(_save(scope, s) for s in node.saved if s.member in after),
@@ -76,6 +71,52 @@ def kernel_plan(
     )
 
 
+def _undeclared(scope: FormulaScope, entry: NodeAnalysis) -> list[Argument]:
+    """The tensors that no formula gives a gradient: neither they nor what overwrites them may
+    require one."""
+    return [
+        a
+        for a in scope.func.arguments
+        if a.type.is_tensor_like
+        and (
+            a.name not in entry.gradients
+            or (a.name in entry.non_differentiable and _is_written_aside(scope, a.name))
+        )
+    ]
+
+
+def _without_tangent(scope: FormulaScope, entry: NodeAnalysis) -> list[Argument]:
+    """The tensors that must not have a tangent where no formula gives the results theirs."""
+    harmless = {n for n in entry.non_differentiable if not _is_written_aside(scope, n)}
+    return [a for a in scope.func.arguments if a.type.is_tensor_like and a.name not in harmless]
+
+
+def _not_results(scope: FormulaScope) -> tuple[str, ...]:
+    """The parameters that no new result may be."""
+    results = {r.written for r in scope.results}
+    parameters = (scope.parameter(a.name) for a in scope.func.arguments if a.type.is_tensor_like)
+    return tuple(p for p in parameters if p not in results)
+
+
+def _is_exempt(operator: Operator, argument: Argument) -> bool:
+    return argument.name == _FORWARD_RESULT and _BACKWARD in operator.func.name.base
+
+
+def _check_locals(
+    scope: FormulaScope, entry: NodeAnalysis, node: NodePlan, tangents: tuple[TangentPlan, ...]
+) -> None:
+    """The variables of a kernel and the members of a node must not be called like arguments."""
+    names = {tangent.name for tangent in tangents}
+    for item in (item for tangent in tangents for item in tangent.inputs):
+        names |= {f"{item.name}_t", f"{item.name}_p", f"{item.name}_t_raw"}
+    names |= {f"original_{scope.parameter(a.name)}" for a in scope.func.mutated}
+    names |= {f"{edge.argument}_size" for edge in node.edges if edge.is_list}
+    for name in sorted(names & scope.arguments.keys()):
+        message = f"an argument of '{scope.operator.name}' cannot be called '{name}'"
+        hint = "what its formulas read of another argument or of a result has that name"
+        scope.errors.add(entry.derivative.location, message, hint)
+
+
 def _check_written(scope: FormulaScope, entry: NodeAnalysis) -> None:
     """A tensor that is written to but not returned has no gradient that a formula could read."""
     returned = {r.written for r in scope.results}
@@ -83,6 +124,9 @@ def _check_written(scope: FormulaScope, entry: NodeAnalysis) -> None:
         if arg.name in entry.with_gradient and scope.parameter(arg.name) not in returned:
             message = f"'{arg.name}' is written to and not returned: it cannot have a gradient"
             hint = "return it, as in `-> Tensor(a!)`"
+            if arg.type.name == "List":
+                message = f"the list '{arg.name}' is written to: it cannot have a gradient"
+                hint = None
             scope.errors.add(entry.derivative.location, message, hint)
 
 

@@ -15,14 +15,19 @@ _INDENT = "    "
 def fold(text: str) -> str:
     """The text with every line that is too long broken at its outermost argument list."""
     lines = text.split("\n")
-    return "\n".join([line if len(line) <= WIDTH else _fold_line(line) for line in lines])
+    return "\n".join(
+        [
+            line if len(line) <= WIDTH else _fold_line(line, before.startswith("#line"))
+            for before, line in zip(["", *lines], lines)
+        ]
+    )
 
 
-def _fold_line(line: str) -> str:
+def _fold_line(line: str, is_formula: bool = False) -> str:
     if line.lstrip().startswith(("//", "#")):
         return line
     indent = line[: len(line) - len(line.lstrip())]
-    if " ? " in line:  # a formula, as its author wrote it
+    if is_formula or " ? " in line:  # as its author wrote it, all on the line of the spec
         return f"{indent}// clang-format off\n{line}\n{indent}// clang-format on"
     if (assigned := _after_assignment(line, indent)) is not None:
         return assigned

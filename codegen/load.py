@@ -208,7 +208,7 @@ def _derivative(reader: YamlReader, node: Node) -> Derivative | None:
     flags_node = nodes.pop("output_differentiability", None)
     flags = None
     if flags_node is not None:
-        flags = tuple(t for t, _ in reader.texts(flags_node[1], "'output_differentiability'"))
+        flags = tuple(reader.flags_and_texts(flags_node[1], "'output_differentiability'"))
     dispatch = nodes.pop("dispatch", None)
     per_key: dict[str, tuple[Formula, ...]] = {}
     if dispatch is not None:

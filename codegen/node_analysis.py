@@ -21,9 +21,9 @@ from .saved_attributes import take_attributes
 # Names that a node and its function use themselves.
 _USED = frozenset(
     "GradRanges after any_defined apply apply_compiled apply_with_saved args before "
-    "check_not_released collect compiled_args computed grad_inputs i lock mutex mutex_ name needs "
-    "needs_input_grad ranges release release_variables released released_ saved store unpack "
-    "unpack_optional".split()
+    "check_not_released collect compiled_args computed i lock mutex mutex_ name needs "
+    "needs_input_grad outputs ranges release release_variables released released_ saved store "
+    "unpack unpack_optional".split()
 )
 _SAVED_VARIABLE = "torch::autograd::SavedVariable"
 _KINDS = {
@@ -126,7 +126,7 @@ class NodeAnalysis:
         return GradientPlan(
             targets,
             root_namespace(text, self.namespace),
-            SourceLine(formula.location.source.name, formula.location.line),
+            SourceLine(formula.location.source.name, formula.at(0).line),
             tuple(sorted(grads.items())),
             "grad_input_mask" in names,
             self.scope.is_elementwise(text),

@@ -75,8 +75,8 @@ class TangentAnalysis:
         written = next((r.written for r in results if r.written), None)
         clones = None
         if written:
-            name = next(n for n in self.written if self.scope.parameter(n) == written)
-            text, primals, clones = self._in_place(text, name, results[0].name, primals)
+            name = self._argument(written)
+            text, primals, clones = self._in_place(text, name, primals)
             if self.inherits and name not in required:
                 required = [*required, name]
         looked_at = required + ([] if elementwise else self.lists)
@@ -85,7 +85,7 @@ class TangentAnalysis:
             tuple(self._value(n, elementwise) for n in looked_at),
             self._inputs(text, candidates, required, primals, elementwise),
             root_namespace(self._over_parameters(text, candidates, results), self.namespace),
-            SourceLine(formula.location.source.name, formula.location.line),
+            SourceLine(formula.location.source.name, formula.at(0).line),
             next((r.condition for r in results if r.condition), None),
             elementwise,
             clones,
@@ -106,9 +106,15 @@ class TangentAnalysis:
         if any(r.written for r in self.entry.scope.results):
             what = f"'{AUTO_ELEMENT_WISE}' cannot be used where the result is an argument"
             self.errors.add(formula.location, what)
+        uses = {n.text for n in free_names(self.entry.backward[0].text)}
+        if odd := sorted(uses & {"grads", "grad_input_mask", "retain_variables"}):
+            what = f"'{AUTO_ELEMENT_WISE}' needs a gradient without '{odd[0]}'"
+            self.errors.add(formula.location, what)
         (name,) = self.tensors
+        conjugate = f"{name}_t.conj()"
+        grads = dict.fromkeys(["grad", *self.entry.scope.named_grads], conjugate)
         text = rename(
-            self.entry.backward[0].text, {"grad": f"{name}_t.conj()", name: f"{name}_p"}
+            self.entry.backward[0].text, {**grads, name: f"{name}_p"}
         )
         return f"({text}).conj()"
 
@@ -130,21 +136,21 @@ class TangentAnalysis:
         return f"operators::{type_table.handle_name(name.identifier)}"
 
     def _in_place(
-        self, text: str, name: str, result: str, primals: set[str]
+        self, text: str, name: str, primals: set[str]
     ) -> tuple[str, set[str], str | None]:
-        """The formula for an operator that writes its result to an argument."""
+        """The formula for an operator that writes its result to the argument `name`."""
         uses = {n.text for n in free_names(text)}
-        if f"{name}_p" in uses:
+        written = {self._argument(r.written): r.name for r in self.scope.results if r.written}
+        for other in (n for n in written if f"{n}_p" in uses):
             if not self.inherits:
-                what = f"'{name}_p' is the value that the operator overwrites"
-                hint = f"'{result}' is the new value, 'original_{name}_p' the old one"
+                what = f"'{other}_p' is the value that the operator overwrites"
+                hint = f"'{written[other]}' is the new value, 'original_{other}_p' the old one"
                 self.errors.add(self.entry.forward[0].location, what, hint)
-            old = {f"{name}_p": f"original_{name}_p", f"{name}_t": f"original_{name}_t"}
+            old = {f"{other}_p": f"original_{other}_p", f"{other}_t": f"original_{other}_t"}
             text = rename(text, old)
-            primals = primals - {name}
-        text = rename(text, {result: f"{name}_p"})
-        if f"{name}_p" in {n.text for n in free_names(text)}:
-            primals = primals | {name}
+            primals = primals - {other}
+        text = rename(text, {result: f"{n}_p" for n, result in written.items()})
+        primals = primals | {n for n in written if f"{n}_p" in {m.text for m in free_names(text)}}
         if not self.inherits:
             return text, primals, None
         clones = None if f"original_{name}_t" in text or f"original_{name}_p" in text else name
@@ -159,6 +165,10 @@ class TangentAnalysis:
                 call = f"{name}_t_raw.{base}_({match.group(3)})"
                 return f"{name}_t_raw.defined() ? {call} : {text}"
         return f"{name}_t_raw.defined() ? {name}_t_raw.copy_({text}) : {text}"
+
+    def _argument(self, written: str | None) -> str:
+        """The argument that is this parameter of the kernel."""
+        return next(n for n in self.written if self.scope.parameter(n) == written)
 
     def _value(self, name: str, elementwise: bool) -> str:
         """An argument in the kernel; of a list the i-th element where the formula is for that."""

@@ -261,10 +261,11 @@ _KEYWORDS = frozenset(
 )
 # What the generated functions around a call use themselves; an argument must not hide it.
 _USED = frozenset(
-    "any_requires_grad check_new check_no_requires_grad check_no_tangent collect_edges device_of "
-    "guard handle has_tangent keys kept make_node node operators primal_of raw_tangent_of "
-    "rebase_result_history records same_device save save_value save_written schema "
-    "set_result_history set_tangent tangent_of unshared writable_tangent_of".split()
+    "any_requires_grad check_new check_no_requires_grad check_no_tangent check_no_view "
+    "check_not_complex collect_edges device_of guard handle has_tangent kept keys make_node "
+    "node operators primal_of raw_tangent_of rebase_result_history records same_device save "
+    "save_value save_written schema set_result_history set_tangent tangent_of unshared "
+    "writable_tangent_of".split()
 )
 
 

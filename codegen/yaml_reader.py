@@ -17,6 +17,8 @@ from .errors import Errors, Location, Source, did_you_mean
 Node = yaml.Node
 _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FLAGS = {"true": True, "false": False}
+# Where a plain word that is no flag would be taken for C++, all of YAML's spellings are flags.
+_SPELLINGS = {**_FLAGS, "yes": True, "no": False, "on": True, "off": False}
 
 
 class YamlReader:
@@ -180,6 +182,17 @@ class YamlReader:
             return [(text, self.location(item)) for text, item in items if text is not None]
         text = self.text(node, what)
         return self.split(node, text) if text else []
+
+    def flags_and_texts(self, node: Node, what: str) -> list[str]:
+        """A list of flags, as `True` or `False` however YAML spells them, and of quoted texts."""
+        if not isinstance(node, yaml.SequenceNode):
+            return [text for text, _ in self.texts(node, what)]
+        found = []
+        for item in node.value:
+            text = self.text(item, f"an item of {what}")
+            if text is not None:
+                found.append(text if item.style else str(_SPELLINGS.get(text.lower(), text)))
+        return found
 
     def split(self, node: Node, text: str) -> list[tuple[str, Location]]:
         """The items of a text with commas, each with its place."""

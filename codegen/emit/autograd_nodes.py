@@ -64,13 +64,13 @@ _DEFINITION = """
 static variable_list $function($parameters) {
   GradRanges ranges;
 $ranges
-  variable_list grad_inputs(ranges.size());
+  variable_list outputs(ranges.size());
   if (!any_defined(grads)) {
-    return grad_inputs;
+    return outputs;
   }
 $locals
 $gradients
-  return grad_inputs;
+  return outputs;
 }
 
 std::string $name::name() const {
@@ -104,7 +104,7 @@ $afters
 _GRADIENT = """
 if (needs[$edge]) {
 $line
-  store(grad_inputs, $range, $formula);
+  store(outputs, $range, $formula);
 $restore
 }
 """
@@ -129,7 +129,7 @@ $line
 $restore
     }
   }
-  store(grad_inputs, $range, computed);
+  store(outputs, $range, computed);
 }
 """
 
@@ -192,7 +192,10 @@ def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
         function=function,
         parameters=_parameters(node),
         name=node.name,
-        ranges=[_range(e.argument, e.is_list) for e in node.edges],
+        ranges=[
+            f"  const auto range_{i} = ranges.next({f'{e.argument}_size' if e.is_list else ''});"
+            for i, e in enumerate(node.edges)
+        ],
         locals=list(_grads(node)),
         gradients=[_indented(_gradient(node, g)) for g in node.gradients],
         lock=lock,
@@ -239,10 +242,6 @@ def _arguments(node: NodePlan) -> Iterator[str]:
         yield "retain_variables"
 
 
-def _range(argument: str, is_list: bool) -> str:
-    return f"  const auto {argument}_range = ranges.next({f'{argument}_size' if is_list else ''});"
-
-
 def _grads(node: NodePlan) -> Iterator[str]:
     grads = dict(pair for gradient in node.gradients for pair in gradient.grads)
     for name, index in grads.items():
@@ -250,7 +249,7 @@ def _grads(node: NodePlan) -> Iterator[str]:
 
 
 def _gradient(node: NodePlan, gradient: GradientPlan) -> str:
-    ranges = [f"{node.edges[i].argument}_range" for i in gradient.edges]
+    ranges = [f"range_{i}" for i in gradient.edges]
     line = [str(gradient.line)]
     common = {"line": line, "restore": [RESTORE_LINE], "formula": gradient.expression}
     needs = [f"needs[{i}]" for i in gradient.edges]
@@ -259,11 +258,11 @@ def _gradient(node: NodePlan, gradient: GradientPlan) -> str:
         return fill(template, edge=str(gradient.edges[0]), range=ranges[0], **common)
     mask = f"  const ::std::array<bool, {len(needs)}> grad_input_mask = {{{', '.join(needs)}}};"
     if len(ranges) == 1:
-        stores = [f"  store(grad_inputs, {ranges[0]}, computed);"]
+        stores = [f"  store(outputs, {ranges[0]}, computed);"]
     else:
         stores = [
             f"  if ({need}) {{\n{gradient.line}\n"
-            f"    store(grad_inputs, {name}, ::std::get<{i}>(computed));\n  }}"
+            f"    store(outputs, {name}, ::std::get<{i}>(computed));\n  }}"
             for i, (need, name) in enumerate(zip(needs, ranges))
         ]
     any_ = " || ".join(needs)

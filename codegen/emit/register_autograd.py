@@ -141,7 +141,7 @@ def _registrations(shard: list[OperatorPlan], index: int) -> Iterator[str]:
 
 
 def _boxed(op: OperatorPlan, function: str) -> str:
-    kernel = f"torch::CppFunction::makeFromBoxedFunction<&{function}>()"
+    kernel = f"torch::CppFunction::makeFromBoxedFunction<&torchext::{function}>()"
     return f'  m.impl("{op.operator.name}", {kernel});'
 
 
@@ -167,17 +167,10 @@ def _kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) 
         result=signature.result,
         function=f"{key.lower()}_{op.handle}",
         parameters=["c10::DispatchKeySet keys", *(p.declaration for p in signature.parameters)],
-        tangent_refusals=[
-            _check("check_no_tangent", name, a)
-            for a in (autograd.without_formula if autograd.tangents else autograd.differentiable)
-        ],
+        tangent_refusals=[_check("check_no_tangent", name, a) for a in autograd.without_tangent],
         refusals=[_check("check_no_requires_grad", name, a) for a in autograd.without_formula],
         differentiable=[e.parameter for e in node.edges],
-        checks=[
-            f"  torch::autograd::check_inplace({r.written}, records);"
-            for r in autograd.results
-            if r.written and r.is_differentiable
-        ],
+        checks=list(_write_checks(name, autograd)),
         originals=list(_originals(autograd)),
         node=node.name,
         edges=[e.parameter for e in node.edges],
@@ -193,6 +186,14 @@ def _kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) 
         outputs=_outputs(autograd),
         returned=_returned(signature, autograd.results),
     )
+
+
+def _write_checks(name: str, autograd: AutogradPlan) -> Iterator[str]:
+    flow = [r for r in autograd.results if r.is_differentiable]
+    for written in (r.written for r in flow if r.written):
+        yield f"  torch::autograd::check_inplace({written}, records);"
+        if len(flow) > 1:
+            yield f'  check_no_view("{name}", "{written}", {written}, records);'
 
 
 def _check(function: str, name: str, item: Tensors) -> str:

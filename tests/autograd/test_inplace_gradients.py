@@ -251,6 +251,19 @@ def test_two_arguments_that_are_written_to(agtest):
         torch.testing.assert_close(*found)
 
 
+def test_two_arguments_that_are_written_to_cannot_be_views(agtest):
+    for position, name in enumerate(("self", "other")):
+        x, y = leaves()
+        written = [x * 1, y * 1]
+        before = written[position].detach().clone()
+        written[position] = written[position][:]
+        with pytest.raises(RuntimeError, match=f"accumulate: '{name}' is a view"):
+            agtest.accumulate(*written)
+        assert torch.equal(written[position], before)
+        with torch.no_grad():
+            agtest.accumulate(*written)
+
+
 # ---- out=
 
 

@@ -108,7 +108,7 @@ def test_an_argument_called_i_is_no_index_of_a_list(formulas, plan_of):
 def test_an_argument_beside_those_with_formulas_must_not_require_grad(plan_of):
     plan = plan_of("mul(Tensor self, Tensor other) -> Tensor", formulas=["self: grad * other"])
     assert [tensors.name for tensors in plan.without_formula] == ["other"]
-    assert [tensors.name for tensors in plan.differentiable] == ["self", "other"]
+    assert [tensors.name for tensors in plan.without_tangent] == ["self", "other"]
 
 
 def test_what_a_formula_uses_of_a_tensor_is_saved_in_its_place(plan_of):

@@ -357,7 +357,7 @@ def test_edges_are_the_tensors_with_formulas() -> None:
     assert found is not None
     edges = [(e.argument, e.is_list, e.is_optional) for e in found.edges]
     assert edges == [("x", False, False), ("y", False, True), ("z", True, False)]
-    assert [t.name for t in op.autograd.differentiable] == ["x", "y", "z"]
+    assert [t.name for t in op.autograd.without_tangent] == ["x", "y", "z"]
     assert op.autograd.without_formula == ()
 
 
@@ -437,3 +437,42 @@ def test_a_tangent_needs_a_gradient() -> None:
     schema = "f(Tensor x) -> Tensor"
     with pytest.raises(SpecError, match="a tangent without a gradient"):
         plan(spec(schema), formulas(schema, result="x"))
+
+
+IN_PLACE = """\
+- func: f.a(Tensor self) -> Tensor y
+  dispatch: {CPU: f_a}
+- func: f.b(Tensor self) -> Tensor y
+  dispatch: {CPU: f_b}
+- func: f_.b(Tensor(a!) self) -> Tensor(a!)
+  dispatch: {CPU: f_b_}
+"""
+OUT_OF_PLACE_FORMULAS = """\
+- name: f.a(Tensor self) -> Tensor y
+  self: grad * y
+  y: self_t * y
+- name: f.b(Tensor self) -> Tensor y
+  self: grad * y * 2
+  y: self_t * y * 2
+"""
+
+
+def test_an_in_place_form_inherits_the_formula_of_its_own_overload() -> None:
+    found = plan(IN_PLACE, OUT_OF_PLACE_FORMULAS)
+    nodes = {str(op.operator.name): op.autograd.node for op in found.operators}
+    assert nodes["f_.b"] is not None and nodes["f.b"] is not None
+    assert nodes["f_.b"].name == nodes["f.b"].name == "FBackward1"
+
+
+def test_an_in_place_form_has_the_results_of_its_functional_form_whatever_their_names() -> None:
+    autograd = operator(plan(IN_PLACE, OUT_OF_PLACE_FORMULAS), "f_.b").autograd
+    assert [save.value for save in autograd.saves_after] == ["save_written(self)"]
+    assert [tangent.name for tangent in autograd.tangents] == ["self_tangent"]
+
+
+@pytest.mark.parametrize("flags", ["[false, true]", "[no, Yes]", "[False, True]"])
+def test_flags_are_read_as_yaml_reads_them(flags: str) -> None:
+    schema = "f(Tensor self) -> (Tensor, Tensor)"
+    text = f"- name: {schema}\n  output_differentiability: {flags}\n  self: grad * 2\n"
+    results = operator(plan(spec(schema), text), "f").autograd.results
+    assert [(r.is_differentiable, r.condition) for r in results] == [(False, None), (True, None)]

@@ -802,24 +802,24 @@ static variable_list MulBackward0_gradients(
     const at::Tensor& other,
     const at::Tensor& self) {
   GradRanges ranges;
-  const auto self_range = ranges.next();
-  const auto other_range = ranges.next();
-  variable_list grad_inputs(ranges.size());
+  const auto range_0 = ranges.next();
+  const auto range_1 = ranges.next();
+  variable_list outputs(ranges.size());
   if (!any_defined(grads)) {
-    return grad_inputs;
+    return outputs;
   }
   const auto& grad = grads[0];
   if (needs[0]) {
 #line 2 "derivatives.yaml"
-    store(grad_inputs, self_range, grad * other);
+    store(outputs, range_0, grad * other);
 #line 37 "src/nodes_0.cpp"
   }
   if (needs[1]) {
 #line 3 "derivatives.yaml"
-    store(grad_inputs, other_range, grad * self);
+    store(outputs, range_1, grad * self);
 #line 42 "src/nodes_0.cpp"
   }
-  return grad_inputs;
+  return outputs;
 }
 
 std::string MulBackward0::name() const {
@@ -869,29 +869,30 @@ static variable_list BlendBackward0_gradients(
     const double& eps,
     const at::Tensor& total) {
   GradRanges ranges;
-  const auto parts_range = ranges.next(parts_size);
-  const auto weight_range = ranges.next();
-  variable_list grad_inputs(ranges.size());
+  const auto range_0 = ranges.next(parts_size);
+  const auto range_1 = ranges.next();
+  variable_list outputs(ranges.size());
   if (!any_defined(grads)) {
-    return grad_inputs;
+    return outputs;
   }
   const auto& grad_blended = grads[0];
   if (needs[0] || needs[1]) {
     const ::std::array<bool, 2> grad_input_mask = {needs[0], needs[1]};
+    // clang-format off
 #line 8 "derivatives.yaml"
-    const auto computed =
-        ::goldens::blend_backward(grad_blended, parts, weight, total, eps, grad_input_mask);
+    const auto computed = ::goldens::blend_backward(grad_blended, parts, weight, total, eps, grad_input_mask);
+    // clang-format on
     if (needs[0]) {
 #line 8 "derivatives.yaml"
-      store(grad_inputs, parts_range, ::std::get<0>(computed));
+      store(outputs, range_0, ::std::get<0>(computed));
     }
     if (needs[1]) {
 #line 8 "derivatives.yaml"
-      store(grad_inputs, weight_range, ::std::get<1>(computed));
+      store(outputs, range_1, ::std::get<1>(computed));
     }
-#line 114 "src/nodes_0.cpp"
+#line 115 "src/nodes_0.cpp"
   }
-  return grad_inputs;
+  return outputs;
 }
 
 std::string BlendBackward0::name() const {
@@ -1107,15 +1108,16 @@ void register_autograd_0(torch::Library& m) {
   m.impl("mul.Tensor", TORCH_FN(autograd_mul_Tensor));
   m.impl("blend", TORCH_FN(autograd_blend));
   m.impl("mul_.Tensor", TORCH_FN(autograd_mul__Tensor));
-  m.impl("halves", torch::CppFunction::makeFromBoxedFunction<&autograd_not_implemented>());
+  m.impl(
+      "halves", torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
 }
 
 const bool registered_autograd_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::Autograd, &register_autograd_0);
 
 void register_adinplaceorview_0(torch::Library& m) {
-  m.impl("mul_.Tensor", torch::CppFunction::makeFromBoxedFunction<&track_aliases>());
-  m.impl("halves", torch::CppFunction::makeFromBoxedFunction<&track_aliases>());
+  m.impl("mul_.Tensor", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
+  m.impl("halves", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
 }
 
 const bool registered_adinplaceorview_0 = library().add(

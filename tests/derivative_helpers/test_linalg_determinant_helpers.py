@@ -88,6 +88,9 @@ def test_second_derivative_of_det_of_singular_matrices(kind, dtype):
     weights = sample(*A.shape, dtype=dtype, seed=1)
     actual = ops.linalg_det_backward(torch.ones_like(det), det, A, LU, pivots)
     first = (weights.conj() * actual).sum().real
+    if A.shape[-1] == 1:  # the determinant is the element
+        assert not first.requires_grad
+        return
     (second,) = torch.autograd.grad(first, A)
     # The cofactors themselves may have singular minors: differentiate them numerically.
     step = 1e-4

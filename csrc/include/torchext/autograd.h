@@ -140,6 +140,19 @@ inline void set_result_history(
   }
 }
 
+/// Refuses to write to a view where the operator has other results too: the history of a view's base
+/// comes from a node with one result.
+inline void check_no_view(
+    const char* op, const char* name, const at::Tensor& written, bool records) {
+  TORCH_CHECK(
+      !(records && written.defined() && written.is_view()),
+      op,
+      ": '",
+      name,
+      "' is a view, and an operator with several differentiable results cannot write to one while "
+      "gradients are recorded; write to a copy");
+}
+
 /// Makes the node the history of a tensor that the operator wrote to.
 inline void rebase_result_history(
     const at::Tensor& written,
@@ -281,6 +294,14 @@ inline std::vector<SavedVariable> save(at::TensorList tensors, bool is_output = 
   for (const at::Tensor& tensor : tensors) {
     saved.emplace_back(tensor, is_output);
   }
+  return saved;
+}
+
+/// Of exactly this type, as above: the lists of structured operators.
+template <typename List, std::enable_if_t<std::is_same_v<List, at::ITensorListRef>, int> = 0>
+std::vector<SavedVariable> save(const List& tensors) {
+  std::vector<SavedVariable> saved;
+  for_each_tensor([&](const at::Tensor& t) { saved.emplace_back(t, /*is_output=*/false); }, tensors);
   return saved;
 }
 

@@ -192,9 +192,9 @@ at::Tensor var_backward(
   const bool is_total = self.dim() == 0 || !dim.has_value();
   if (is_total && dof <= 0) {
     // The variance itself is NaN or infinite, and so is its slope, whatever the deviations.
-    const double infinity = std::numeric_limits<double>::infinity();
+    const at::Tensor infinite = at::full_like(self, std::numeric_limits<double>::infinity());
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    return grad * at::where(self == self.mean(), nan, infinity);
+    return grad * infinite.masked_fill(self == self.mean(), nan);
   }
   const at::Tensor mean = reduces_all(dim) ? self.mean() : self.mean(dim, /*keepdim=*/true);
   const at::Tensor slope = (self - mean) * c10::Scalar(c10::SymFloat(2.0) / dof);
