@@ -60,6 +60,8 @@ tuple. FORMULA is a C++ expression; unqualified functions are ATen's and those o
 One entry names gradients in one way. A formula that names `i` is for the i-th element of lists
 (`grads[i]`, `self[i]`). `non_differentiable` in place of a formula: no gradient flows to the
 argument. A tensor argument that no line names must not require grad: the call raises.
+(Upstream exempts one called `output`, the result of the forward operator that an operator of a
+backward takes beside its input; so does this generator, in operators whose name has `backward`.)
 `not_implemented("name")` raises when backward reaches it. Nothing is saved but what a formula uses,
 and only if a gradient that needs it is asked for. What only the C++ compiler can tell is
 reported on the formula's own line.
