@@ -200,6 +200,7 @@ class AutogradPlan:
     saves_after: tuple[SaveStep, ...] = ()
     tangents: tuple[TangentPlan, ...] = ()
     writes: bool = False  # the operator writes to arguments
-    refuses_complex: bool = False  # complex results must not require grad
+    not_views: tuple[str, ...] = ()  # written parameters that must not be views of others
+    not_complex: tuple[str, ...] = ()  # results that must not be complex and require grad
     originals: tuple[str, ...] = ()  # written parameters whose value before is kept
     calls: tuple[str, ...] = ()  # functions of the library's own C++ API that tangents call

@@ -65,7 +65,8 @@ def kernel_plan(
         saves_after=tuple(_save(scope, s) for s in node.saved if s.member in after),
         tangents=tangents,
         writes=bool(operator.func.mutated),
-        refuses_complex=not operator.complex_autograd,
+        not_views=tuple(r.written for r in scope.flow if r.written and len(scope.flow) > 1),
+        not_complex=() if operator.complex_autograd else _new_tensors(scope),
         originals=_originals(scope, node, tangents),
         calls=analysis.calls(),
     )
@@ -96,6 +97,11 @@ def _not_results(scope: FormulaScope) -> tuple[str, ...]:
     results = {r.written for r in scope.results}
     parameters = (scope.parameter(a.name) for a in scope.func.arguments if a.type.is_tensor_like)
     return tuple(p for p in parameters if p not in results)
+
+
+def _new_tensors(scope: FormulaScope) -> tuple[str, ...]:
+    """The differentiable results that are new tensors, as upstream checks these only."""
+    return tuple(r.local for r in scope.flow if not r.written and not r.is_list)
 
 
 def _is_exempt(operator: Operator, argument: Argument) -> bool:

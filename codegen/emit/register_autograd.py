@@ -189,11 +189,11 @@ def _kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) 
 
 
 def _write_checks(name: str, autograd: AutogradPlan) -> Iterator[str]:
-    flow = [r for r in autograd.results if r.is_differentiable]
-    for written in (r.written for r in flow if r.written):
-        yield f"  torch::autograd::check_inplace({written}, records);"
-        if len(flow) > 1:
-            yield f'  check_no_view("{name}", "{written}", {written}, records);'
+    for result in autograd.results:
+        if result.written and result.is_differentiable:
+            yield f"  torch::autograd::check_inplace({result.written}, records);"
+    for written in autograd.not_views:
+        yield f'  check_no_view("{name}", "{written}", {written}, records);'
 
 
 def _check(function: str, name: str, item: Tensors) -> str:
@@ -251,8 +251,8 @@ def _history(name: str, autograd: AutogradPlan) -> Iterator[str]:
             function = "rebase_result_history" if result.written else "set_result_history"
             condition = f", {result.condition}" if result.condition else ""
             yield f"    {function}({result.local}, node{condition});"
-            if autograd.refuses_complex and not (result.written or result.is_list):
-                yield f'    check_not_complex("{name}", {result.local});'
+    for local in autograd.not_complex:
+        yield f'    check_not_complex("{name}", {local});'
 
 
 def _outputs(autograd: AutogradPlan) -> list[str]:
