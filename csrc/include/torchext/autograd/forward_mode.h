@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Tangents of forward mode. Level 0 is the only one there is.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/_efficientzerotensor.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/grad_mode.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torchext/arguments.h>
+
+#include <optional>
+
+namespace torchext {
+inline namespace v1 {
+
+/// The tangent of a tensor, undefined where it has none.
+inline at::Tensor raw_tangent_of(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor._fw_grad(/*level=*/0) : tensor;
+}
+
+inline at::Tensor raw_tangent_of(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? raw_tangent_of(*tensor) : at::Tensor();
+}
+
+/// Whether a tensor has a tangent. Reading one takes a lock, which only a view or a tensor that has
+/// had a tangent needs: a view's may come from its base.
+inline bool tensor_has_tangent(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    return false;
+  }
+  const auto* meta = static_cast<const torch::autograd::AutogradMeta*>(
+      tensor.unsafeGetTensorImpl()->autograd_meta());
+  const bool may_have = meta != nullptr && (meta->fw_grad_ != nullptr || meta->is_view_);
+  return may_have && tensor._fw_grad(/*level=*/0).defined();
+}
+
+/// Whether any tensor of the arguments has a tangent.
+template <typename... Arguments>
+bool has_tangent(const Arguments&... arguments) {
+  bool found = false;
+  const auto look = [&](const at::Tensor& t) { found = found || tensor_has_tangent(t); };
+  (for_each_tensor(look, arguments), ...);
+  return found;
+}
+
+/// Refuses a forward-mode tangent: an operator without a `result:` formula would drop it silently.
+template <typename Argument>
+void check_no_tangent(const char* op, const char* name, const Argument& argument) {
+  for_each_tensor(
+      [&](const at::Tensor& t) {
+        TORCH_CHECK_NOT_IMPLEMENTED(
+            !tensor_has_tangent(t),
+            op,
+            ": '",
+            name,
+            "' carries a forward-mode tangent, and forward-mode differentiation of this operator is "
+            "not implemented");
+      },
+      argument);
+}
+
+/// The tensor without its tangent. A number that became a tensor stays one, so that it promotes as
+/// the number does.
+inline at::Tensor primal_of(const at::Tensor& tensor) {
+  const bool is_plain = !tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number();
+  return is_plain ? tensor : tensor._fw_primal(/*level=*/0);
+}
+
+inline at::Tensor primal_of(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? primal_of(*tensor) : at::Tensor();
+}
+
+/// The tangent that a formula reads: zeros without memory where the tensor has none. That of a
+/// number that became a tensor promotes as the number does.
+inline at::Tensor tangent_of(const at::Tensor& tensor) {
+  at::Tensor found = raw_tangent_of(tensor);
+  if (!found.defined() && tensor.defined()) {
+    found = at::_efficientzerotensor_symint(tensor.sym_sizes(), tensor.options());
+  }
+  if (found.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+    found.unsafeGetTensorImpl()->set_wrapped_number(true);
+  }
+  return found;
+}
+
+inline at::Tensor tangent_of(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? tangent_of(*tensor) : at::Tensor();
+}
+
+/// The same of a tensor that the operator writes to: zeros that can be written to.
+inline at::Tensor writable_tangent_of(const at::Tensor& tensor) {
+  const at::Tensor found = raw_tangent_of(tensor);
+  return found.defined() || !tensor.defined()
+             ? found
+             : at::zeros_symint(tensor.sym_sizes(), tensor.options());
+}
+
+inline at::Tensor writable_tangent_of(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? writable_tangent_of(*tensor) : at::Tensor();
+}
+
+/// A tangent that the formula reads after it was written to: a copy where the graph needs both.
+inline at::Tensor unshared(const at::Tensor& tangent) {
+  return torch::autograd::GradMode::is_enabled() ? tangent.clone() : tangent;
+}
+
+inline void set_tangent(
+    const at::Tensor& result, const at::Tensor& tangent, bool is_inplace = false) {
+  if (result.defined() && tangent.defined()) {
+    result._set_fw_grad(tangent, /*level=*/0, is_inplace);
+  }
+}
+
+inline void set_tangent(at::TensorList results, at::TensorList tangents, bool is_inplace = false) {
+  if (tangents.empty()) {
+    return; // no formula ran
+  }
+  TORCH_CHECK(
+      results.size() == tangents.size(),
+      "a formula gave ",
+      tangents.size(),
+      " tangents for a list of ",
+      results.size(),
+      " tensors");
+  for (size_t i = 0; i < results.size(); ++i) {
+    set_tangent(results[i], tangents[i], is_inplace);
+  }
+}
+
+} // namespace v1
+} // namespace torchext

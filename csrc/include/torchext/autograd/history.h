@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How an autograd kernel connects its node to the graph, and what it refuses.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/grad_mode.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torchext/arguments.h>
+#include <torchext/compat.h>
+
+#include <optional>
+#include <vector>
+
+namespace torchext {
+inline namespace v1 {
+
+/// Whether gradients are recorded and any tensor of the arguments requires one.
+template <typename... Arguments>
+bool any_requires_grad(const Arguments&... arguments) {
+  bool found = false;
+  if (torch::autograd::GradMode::is_enabled()) {
+    const auto look = [&](const at::Tensor& t) {
+      found = found || (t.defined() && t.requires_grad());
+    };
+    (for_each_tensor(look, arguments), ...);
+  }
+  return found;
+}
+
+/// The edges of a node: one for each tensor of the arguments, empty for a missing optional one.
+template <typename... Arguments>
+torch::autograd::edge_list collect_edges(const Arguments&... arguments) {
+  torch::autograd::edge_list edges;
+  edges.reserve(sizeof...(Arguments)); // more only where there are lists
+  const auto add = [&](const at::Tensor& t) {
+    edges.push_back(
+        t.defined() ? torch::autograd::impl::gradient_edge(t) : torch::autograd::Edge());
+  };
+  (for_each_tensor(add, arguments), ...);
+  return edges;
+}
+
+/// Refuses a tensor that requires grad where no formula gives its gradient.
+template <typename Argument>
+void check_no_requires_grad(const char* op, const char* name, const Argument& argument) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !any_requires_grad(argument),
+      op,
+      ": '",
+      name,
+      "' requires grad, and the derivative for it is not implemented");
+}
+
+/// Refuses a complex result that requires grad, of an operator whose complex gradient is unchecked.
+template <typename Result>
+void check_not_complex(const char* op, const Result& result) {
+  for_each_tensor(
+      [&](const at::Tensor& t) {
+        TORCH_CHECK(
+            !(t.defined() && t.is_complex() && t.requires_grad()),
+            op,
+            " does not support automatic differentiation for outputs with complex dtype.");
+      },
+      result);
+}
+
+/// Refuses a result that is an argument: its history would become that of the caller's tensor.
+template <typename Result, typename... Arguments>
+void check_new(const char* op, const Result& result, const Arguments&... arguments) {
+  const auto check = [&](const at::Tensor& made) {
+    const auto compare = [&](const at::Tensor& given) {
+      TORCH_CHECK(
+          !made.defined() || made.unsafeGetTensorImpl() != given.unsafeGetTensorImpl(),
+          op,
+          ": the kernel returned one of its arguments, expected a new tensor: return a copy, or "
+          "declare the alias in the schema");
+    };
+    (for_each_tensor(compare, arguments), ...);
+  };
+  for_each_tensor(check, result);
+}
+
+/// Marks a result as computed by the node, in the order of the results: each call adds an input.
+/// One that cannot require grad adds an input too, so that formulas count as the operator does.
+inline void set_result_history(
+    const at::Tensor& result,
+    const NodePtr<torch::autograd::Node>& node,
+    bool is_differentiable = true) {
+  const bool flows = is_differentiable && result.defined() &&
+                     torch::autograd::isDifferentiableType(result.scalar_type());
+  if (flows) {
+    torch::autograd::set_history(result, node);
+  } else {
+    node->add_input_metadata(torch::autograd::Node::undefined_input());
+  }
+}
+
+inline void set_result_history(
+    const std::vector<at::Tensor>& results,
+    const NodePtr<torch::autograd::Node>& node,
+    bool is_differentiable = true) {
+  for (const at::Tensor& result : results) {
+    set_result_history(result, node, is_differentiable);
+  }
+}
+
+/// Refuses to write to a view where the operator has other results too: the history of a view's base
+/// comes from a node with one result.
+inline void check_no_view(
+    const char* op, const char* name, const at::Tensor& written, bool records) {
+  TORCH_CHECK(
+      !(records && written.defined() && written.is_view()),
+      op,
+      ": '",
+      name,
+      "' is a view, and an operator with several differentiable results cannot write to one while "
+      "gradients are recorded; write to a copy");
+}
+
+/// Makes the node the history of a tensor that the operator wrote to.
+inline void rebase_result_history(
+    const at::Tensor& written,
+    const NodePtr<torch::autograd::Node>& node,
+    bool is_differentiable = true) {
+  if (is_differentiable && written.defined()) {
+    const auto output = node->add_input_metadata(written);
+    torch::autograd::impl::rebase_history(written, {node, output});
+  } else {
+    node->add_input_metadata(torch::autograd::Node::undefined_input());
+  }
+}
+
+inline void rebase_result_history(
+    at::TensorList written,
+    const NodePtr<torch::autograd::Node>& node,
+    bool is_differentiable = true) {
+  for (const at::Tensor& tensor : written) {
+    rebase_result_history(tensor, node, is_differentiable);
+  }
+}
+
+} // namespace v1
+} // namespace torchext
