@@ -4,7 +4,6 @@
 
 #include <ATen/Dispatch.h>
 #include <myns/kernels/mul.h>
-#include <torchext/elementwise.h>
 
 #include <type_traits>
 
@@ -19,18 +18,24 @@ T product(T a, T b) {
   }
 }
 
-void fill(at::TensorIteratorBase& iter) {
+void fill(myns::native::Pointwise& operands) {
   AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
-      at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::mul", [&] {
+      at::kComplexHalf,
+      at::kHalf,
+      at::kBFloat16,
+      at::kBool,
+      operands.common_dtype(),
+      "myns::mul",
+      [&] {
         using Acc = at::opmath_type<scalar_t>;
-        myns::native::binary_kernel<scalar_t>(iter, [](Acc a, Acc b) { return product(a, b); });
+        myns::native::binary_kernel<scalar_t>(operands, [](Acc a, Acc b) { return product(a, b); });
       });
 }
 
 } // namespace
 
 at::Tensor myns::native::mul_cpu(const at::Tensor& self, const at::Tensor& other) {
-  auto iter = torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), self, other);
-  fill(iter);
-  return iter.output();
+  Pointwise operands(torchext::Promote::kCommon, self, other);
+  fill(operands);
+  return operands.output();
 }

@@ -11,19 +11,19 @@
 
 namespace {
 
-void fill(at::TensorIteratorBase& iter, const at::Scalar& c) {
+void fill(myns::native::Pointwise& operands, const at::Scalar& c) {
   AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
       at::kComplexHalf,
       at::kHalf,
       at::kBFloat16,
       at::kBool,
-      iter.common_dtype(),
+      operands.common_dtype(),
       "myns::muladd",
       [&] {
         using Acc = at::opmath_type<scalar_t>;
         const auto addend = myns::native::converted_addend<Acc>(c);
         myns::native::binary_kernel<scalar_t>(
-            iter, [addend](Acc a, Acc b) { return static_cast<Acc>(a * b + addend); });
+            operands, [addend](Acc a, Acc b) { return static_cast<Acc>(a * b + addend); });
       });
 }
 
@@ -33,7 +33,7 @@ at::Tensor myns::native::muladd_cpu(const at::Tensor& a, const at::Tensor& b, co
   if (is_promoted_by_addend(a, b, c)) {
     return at::add(at::mul(a, b), c);
   }
-  auto iter = torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), a, b);
-  fill(iter, c);
-  return iter.output();
+  Pointwise operands(torchext::Promote::kCommon, a, b);
+  fill(operands, c);
+  return operands.output();
 }

@@ -6,15 +6,14 @@
 
 #include <ATen/Dispatch.h>
 #include <myns/kernels/neg.h>
-#include <torchext/elementwise.h>
 
 namespace {
 
-void fill(at::TensorIteratorBase& iter) {
+void fill(myns::native::Pointwise& operands) {
   AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(
-      at::kHalf, at::kBFloat16, iter.common_dtype(), "myns::neg", [&] {
+      at::kHalf, at::kBFloat16, operands.common_dtype(), "myns::neg", [&] {
         using Acc = at::opmath_type<scalar_t>;
-        myns::native::unary_kernel<scalar_t>(iter, [](Acc a) { return static_cast<Acc>(-a); });
+        myns::native::unary_kernel<scalar_t>(operands, [](Acc a) { return static_cast<Acc>(-a); });
       });
 }
 
@@ -22,7 +21,7 @@ void fill(at::TensorIteratorBase& iter) {
 
 at::Tensor myns::native::neg_cpu(const at::Tensor& self) {
   check_neg(self);
-  auto iter = torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), self);
-  fill(iter);
-  return iter.output();
+  Pointwise operands(torchext::Promote::kCommon, self);
+  fill(operands);
+  return operands.output();
 }

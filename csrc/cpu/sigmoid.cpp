@@ -5,7 +5,6 @@
 
 #include <ATen/Dispatch.h>
 #include <myns/kernels/sigmoid.h>
-#include <torchext/elementwise.h>
 
 #include <cmath>
 
@@ -20,18 +19,18 @@ T sigmoid(T a) {
   }
 }
 
-void fill(at::TensorIteratorBase& iter) {
+void fill(myns::native::Pointwise& operands) {
   AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(
-      at::kHalf, at::kBFloat16, iter.common_dtype(), "myns::sigmoid", [&] {
+      at::kHalf, at::kBFloat16, operands.common_dtype(), "myns::sigmoid", [&] {
         using Acc = at::opmath_type<scalar_t>;
-        myns::native::unary_kernel<scalar_t>(iter, [](Acc a) { return sigmoid(a); });
+        myns::native::unary_kernel<scalar_t>(operands, [](Acc a) { return sigmoid(a); });
       });
 }
 
 } // namespace
 
 at::Tensor myns::native::sigmoid_cpu(const at::Tensor& self) {
-  auto iter = torchext::pointwise_iterator(torchext::Promote::kFloat, at::Tensor(), self);
-  fill(iter);
-  return iter.output();
+  Pointwise operands(torchext::Promote::kFloat, self);
+  fill(operands);
+  return operands.output();
 }
