@@ -75,8 +75,10 @@ class AutogradAnalysis:
         given = dataclasses.replace(derivative.name, name=func.name)
         if str(given) != str(func):
             message, hint = "the schema differs from the operator's", f"it is {func}"
-        elif is_composite_implicit(operator) and not operator.manual_kernel_registration and any(
-            _has_gradient(operator, formulas) for _, formulas in derivative.dispatch
+        elif (
+            is_composite_implicit(operator)
+            and not operator.manual_kernel_registration
+            and any(_has_gradient(operator, formulas) for _, formulas in derivative.dispatch)
         ):
             message = f"'{operator.name}' is CompositeImplicitAutograd: its parts differentiate it"
             hint = (

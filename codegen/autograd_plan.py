@@ -67,6 +67,7 @@ class SavedPlan:
         if self.use_type.startswith("c10::OptionalArray"):
             return f"{self.use_type} {self.local}"
         return f"const {self.use_type}& {self.local}"
+
     name: str = ""  # what its property in Python is called, after `_saved_`
 
     @property
@@ -111,6 +112,14 @@ class NodePlan:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """A condition of output_differentiability."""
+
+    expression: str  # C++ over the kernel's parameters
+    line: SourceLine  # where it stands
+
+
+@dataclass(frozen=True)
 class ResultPlan:
     """One result of an operator in its autograd kernel."""
 
@@ -120,7 +129,12 @@ class ResultPlan:
     is_differentiable: bool
     is_list: bool = False
     written: str | None = None  # the parameter that this result is
-    condition: str | None = None  # C++ condition of output_differentiability
+    condition: Condition | None = None  # it is differentiable only if this holds
+
+    @property
+    def flag(self) -> str:
+        """The variable that holds the value of the condition."""
+        return f"{self.local}_is_differentiable"
 
 
 @dataclass(frozen=True)
@@ -160,7 +174,6 @@ class TangentPlan:
     inputs: tuple[TangentInput, ...]
     expression: str
     line: SourceLine  # where it stands
-    condition: str | None = None  # C++ condition of output_differentiability
     is_elementwise: bool = False  # gives the tangent of the i-th element of a list
     clones: str | None = None  # the tangent of this argument must not be written to
 
@@ -173,7 +186,10 @@ class TangentPlan:
     def trigger(self) -> str:
         """The C++ condition under which there is anything to compute."""
         looked_at = f"has_tangent({', '.join(self.looked_at)})"
-        return f"({self.condition}) && {looked_at}" if self.condition else looked_at
+        if not all(result.condition for result in self.results):
+            return looked_at
+        flags = " || ".join(result.flag for result in self.results)
+        return f"({flags}) && {looked_at}" if len(self.results) > 1 else f"{flags} && {looked_at}"
 
     @property
     def type(self) -> str:
@@ -204,3 +220,8 @@ class AutogradPlan:
     not_complex: tuple[str, ...] = ()  # results that must not be complex and require grad
     originals: tuple[str, ...] = ()  # written parameters whose value before is kept
     calls: tuple[str, ...] = ()  # functions of the library's own C++ API that tangents call
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the kernel holds expressions of derivatives.yaml."""
+        return bool(self.tangents) or any(result.condition for result in self.results)

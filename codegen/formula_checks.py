@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .errors import Location, did_you_mean
-from .formula import free_names, grad_indices, local_names, why_no_expression
+from .formula import Name, free_names, grad_indices, local_names, why_no_expression
 from .formula_scope import DIFFERENTIABLE_TYPES, NON_DIFFERENTIABLE, FormulaScope
 from .model import Formula
 
@@ -30,6 +30,17 @@ class FormulaChecks:
     def __init__(self, scope: FormulaScope) -> None:
         self.scope, self.errors = scope, scope.errors
         self.targets: set[str] = set()
+
+    def check_conditions(self) -> None:
+        """The conditions of output_differentiability: expressions over arguments."""
+        flags = self.scope.derivative.output_differentiability or ()
+        for flag in (flag for flag in flags if flag.is_condition):
+            where = f"'{flag.text}' in 'output_differentiability'"
+            if (why := why_no_expression(flag.text)) is not None:
+                self.errors.add(flag.location, f"{where} is no C++ expression: {why}")
+            for word in _unknown(flag.text, set(self.scope.arguments)):
+                hint = did_you_mean(word.text, self.scope.arguments)
+                self.errors.add(flag.location, f"{where} names no '{word.text}'", hint)
 
     def check_targets(self, formula: Formula) -> bool:
         """Whether the names that a formula is for are arguments only, or results only."""
@@ -103,13 +114,8 @@ class FormulaChecks:
             self.errors.add(formula.location, f"the formula is no C++ expression: {why}")
 
     def _check_names(self, formula: Formula, known: set[str]) -> None:
-        declared = local_names(formula.text)
-        for name in free_names(formula.text):
+        for name in _unknown(formula.text, known):
             word = name.text
-            if word in known or word in declared or word in _CPP_NAMES:
-                continue
-            if _CONSTANT.fullmatch(word):
-                continue
             hint = did_you_mean(word, known)
             if word[-2:] in ("_p", "_t") and word[:-2] in self.scope.arguments:
                 hint = f"'{word[:-2]}' has no gradient formula, so it has no tangent"
@@ -156,3 +162,9 @@ class FormulaChecks:
         elif indices and not whole and set(indices) == {0}:
             what = "only 'grads[0]' is used: write 'grad' where there is one differentiable result"
             self.errors.add(uses["grads"].location, what)
+
+
+def _unknown(text: str, known: set[str]) -> list[Name]:
+    """The names in an expression that are neither known nor its own, C++'s or ATen's."""
+    known = known | _CPP_NAMES | local_names(text)
+    return [n for n in free_names(text) if n.text not in known and not _CONSTANT.fullmatch(n.text)]

@@ -7,10 +7,10 @@ Names of results are upstream's (torchgen/api/cpp.py): their own, `result`, or `
 from __future__ import annotations
 
 from . import type_table
-from .autograd_plan import ResultPlan
+from .autograd_plan import Condition, ResultPlan, SourceLine
 from .errors import Errors
-from .formula import free_names, local_names, rename, why_no_expression
-from .model import Derivative, Formula, Operator
+from .formula import free_names, local_names, rename
+from .model import Derivative, Flag, Formula, Operator
 from .schema import Argument, Return, Type
 
 NON_DIFFERENTIABLE = "non_differentiable"
@@ -55,8 +55,8 @@ class FormulaScope:
             return result.local
         return type_table.parameter_name(name)
 
-    def _flags(self, formulas: tuple[Formula, ...]) -> tuple[str, ...]:
-        """For each result True, False or a condition; only the first where formulas say `grad`."""
+    def _flags(self, formulas: tuple[Formula, ...]) -> tuple[Flag, ...]:
+        """For each result whether it can require grad; only the first where formulas say `grad`."""
         returns, flags = self.func.returns, self.derivative.output_differentiability
         if flags is not None and len(flags) != len(returns):
             message = (
@@ -74,11 +74,9 @@ class FormulaScope:
         ):
             first = found.index("True")
             found = ["True" if i == first else "False" for i in range(len(found))]
-        return tuple(found)
+        return tuple(Flag(text, self.derivative.location) for text in found)
 
-    def _results(
-        self, flags: tuple[str, ...], names: tuple[str, ...]
-    ) -> tuple[ResultPlan, ...]:
+    def _results(self, flags: tuple[Flag, ...], names: tuple[str, ...]) -> tuple[ResultPlan, ...]:
         """Name, type and differentiability of each result; names are those of an entry's own
         operator where the formulas are inherited."""
         found = []
@@ -93,10 +91,10 @@ class FormulaScope:
                     name,
                     written or type_table.parameter_name(name),
                     type_table.return_type([result]) or "at::Tensor",
-                    flag != "False" and result.type.is_tensor_like,
+                    flag.text != "False" and result.type.is_tensor_like,
                     result.type.name == "List",
                     written,
-                    None if flag in ("True", "False") else self._in_kernel(flag),
+                    self._condition(flag) if flag.is_condition else None,
                 )
             )
         return tuple(found)
@@ -110,9 +108,8 @@ class FormulaScope:
                 return type_table.parameter_name(arg.name)
         return None
 
-    def _in_kernel(self, text: str) -> str:
+    def _condition(self, flag: Flag) -> Condition:
         """A condition over arguments, as the autograd kernel spells them."""
-        if (why := why_no_expression(text)) is not None:
-            what = f"'{text}' in 'output_differentiability' is no C++ expression: {why}"
-            self.errors.add(self.derivative.location, what)
-        return rename(text, {name: type_table.parameter_name(name) for name in self.arguments})
+        names = {name: type_table.parameter_name(name) for name in self.arguments}
+        line = SourceLine(flag.location.source.name, flag.location.line)
+        return Condition(rename(flag.text, names), line)

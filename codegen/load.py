@@ -14,7 +14,7 @@ from typing import Any
 
 from .dispatch_keys import DISPATCH_KEYS
 from .errors import Errors, Location, did_you_mean
-from .model import Derivative, DispatchEntry, Formula, Operator, spec_keys
+from .model import Derivative, DispatchEntry, Flag, Formula, Operator, spec_keys
 from .schema import OperatorName, Schema, SchemaError
 from .yaml_reader import Node, YamlReader, kind
 
@@ -208,7 +208,8 @@ def _derivative(reader: YamlReader, node: Node) -> Derivative | None:
     flags_node = nodes.pop("output_differentiability", None)
     flags = None
     if flags_node is not None:
-        flags = tuple(reader.flags_and_texts(flags_node[1], "'output_differentiability'"))
+        found = reader.flags_and_texts(flags_node[1], "'output_differentiability'")
+        flags = tuple(Flag(text, location) for text, location in found)
     dispatch = nodes.pop("dispatch", None)
     per_key: dict[str, tuple[Formula, ...]] = {}
     if dispatch is not None:

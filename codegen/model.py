@@ -200,6 +200,19 @@ class Formula:
 
 
 @dataclass(frozen=True)
+class Flag:
+    """Whether one result can require grad: `True`, `False`, or a condition in C++."""
+
+    text: str
+    location: Location
+
+    @property
+    def is_condition(self) -> bool:
+        """Whether it depends on the arguments."""
+        return self.text not in ("True", "False")
+
+
+@dataclass(frozen=True)
 class Derivative:
     """One entry of derivatives.yaml."""
 
@@ -208,7 +221,7 @@ class Derivative:
         "The schema of the operator that the formulas belong to, as in native_functions.yaml.",
         "schema",
     )
-    output_differentiability: tuple[str, ...] | None = key(
+    output_differentiability: tuple[Flag, ...] | None = key(
         "For each result whether it can require grad: True, False, or a condition in C++.",
         "list",
         None,

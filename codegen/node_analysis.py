@@ -56,6 +56,7 @@ class NodeAnalysis:
         self.backward: list[Formula] = []
         self.forward: list[Formula] = []
         checks = FormulaChecks(self.scope)
+        checks.check_conditions()
         for formula in formulas:
             if not checks.check_targets(formula):
                 continue
@@ -145,8 +146,16 @@ class NodeAnalysis:
                     self.errors.add(self.derivative.location, what.format(name))
                 found.append(
                     SavedPlan(
-                        item.member, item.member, item.type, SavedKind.VALUE, name, item.value,
-                        targets, is_output, item.type, item.member,
+                        item.member,
+                        item.member,
+                        item.type,
+                        SavedKind.VALUE,
+                        name,
+                        item.value,
+                        targets,
+                        is_output,
+                        item.type,
+                        item.member,
                     )  # fmt: skip
                 )
             if name not in GRADS and any(n.text == name for n in free_names(text)):

@@ -23,7 +23,7 @@ _ROLES = ("sources", "headers", "python_sources", "python")  # its lists of file
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
 _SPEC_LINE = re.compile(r"(\.ya?ml):\d+")
-_LINE_DIRECTIVE = re.compile(r'^#line \d+ ', re.MULTILINE)
+_LINE_DIRECTIVE = re.compile(r"^#line \d+ ", re.MULTILINE)
 # After a `#line` into a spec: the generated file's own lines again.
 RESTORE_LINE = "#line restored"
 # A comment of the layout must not stand between a `#line` and the line that it is for.

@@ -86,7 +86,6 @@ class TangentAnalysis:
             self._inputs(text, candidates, required, primals, elementwise),
             root_namespace(self._over_parameters(text, candidates, results), self.namespace),
             SourceLine(formula.location.source.name, formula.at(0).line),
-            next((r.condition for r in results if r.condition), None),
             elementwise,
             clones,
         )
@@ -113,9 +112,7 @@ class TangentAnalysis:
         (name,) = self.tensors
         conjugate = f"{name}_t.conj()"
         grads = dict.fromkeys(["grad", *self.entry.scope.named_grads], conjugate)
-        text = rename(
-            self.entry.backward[0].text, {**grads, name: f"{name}_p"}
-        )
+        text = rename(self.entry.backward[0].text, {**grads, name: f"{name}_p"})
         return f"({text}).conj()"
 
     def _linear(self, formula: Formula, count: int) -> str:

@@ -75,4 +75,5 @@ def set_tangents(tangent: TangentPlan) -> Iterator[str]:
     for index, result in enumerate(tangent.results):
         value = f"::std::get<{index}>({tangent.name})" if many else tangent.name
         written = ", /*is_inplace=*/true" if result.written else ""
-        yield f"  set_tangent({result.local}, {value}{written});"
+        line = f"  set_tangent({result.local}, {value}{written});"
+        yield f"  if ({result.flag}) {{\n  {line}\n  }}" if many and result.condition else line

@@ -183,15 +183,16 @@ class YamlReader:
         text = self.text(node, what)
         return self.split(node, text) if text else []
 
-    def flags_and_texts(self, node: Node, what: str) -> list[str]:
+    def flags_and_texts(self, node: Node, what: str) -> list[tuple[str, Location]]:
         """A list of flags, as `True` or `False` however YAML spells them, and of quoted texts."""
         if not isinstance(node, yaml.SequenceNode):
-            return [text for text, _ in self.texts(node, what)]
+            return self.texts(node, what)
         found = []
         for item in node.value:
             text = self.text(item, f"an item of {what}")
             if text is not None:
-                found.append(text if item.style else str(_SPELLINGS.get(text.lower(), text)))
+                text = text if item.style else str(_SPELLINGS.get(text.lower(), text))
+                found.append((text, self.location(item)))
         return found
 
     def split(self, node: Node, text: str) -> list[tuple[str, Location]]:

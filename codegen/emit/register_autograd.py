@@ -9,13 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..autograd_plan import (
-    AutogradPlan,
-    ResultPlan,
-    SaveStep,
-    Tensors,
-)
-from ..output import File, banner
+from ..autograd_plan import AutogradPlan, ResultPlan, SaveStep, Tensors
+from ..output import RESTORE_LINE, File, banner
 from ..plan import OperatorPlan, Plan, Signature
 from ..tangent_text import set_tangents, tangent_block
 from ..template import fill
@@ -56,6 +51,7 @@ _KERNEL = """
 $result $function($parameters) {
 $tangent_refusals
 $refusals
+$conditions
   const bool records = any_requires_grad($differentiable);
 $checks
 $originals
@@ -84,6 +80,7 @@ _CALL = """
   }();
 """
 
+
 def emit(plan: Plan) -> Iterator[File]:
     """One source for each shard that has anything on the autograd keys."""
     for index in range(plan.shards):
@@ -92,14 +89,14 @@ def emit(plan: Plan) -> Iterator[File]:
         if not registrations:
             continue
         keyed = [(op, key, a) for op in shard for key, a in _plans(op) if a.node]
-        has_tangents = any(a.tangents for _, _, a in keyed)
+        evaluates = any(a.evaluates for _, _, a in keyed)
         kernels = [_kernel(plan.namespace, op, key, a) for op, key, a in keyed]
         text = fill(
             _SOURCE,
             banner=banner(__name__, plan.specs),
             namespace=plan.namespace,
-            includes=_includes(plan, keyed, has_tangents),
-            using=_USING if has_tangents else [],
+            includes=_includes(plan, keyed, evaluates),
+            using=_USING if evaluates else [],
             kernels="\n".join(kernels).rstrip("\n") + "\n" if kernels else [],
             registrations="\n".join(registrations),
         )
@@ -112,7 +109,7 @@ def _plans(op: OperatorPlan) -> Iterator[tuple[str, AutogradPlan]]:
 
 
 def _includes(
-    plan: Plan, keyed: list[tuple[OperatorPlan, str, AutogradPlan]], has_tangents: bool
+    plan: Plan, keyed: list[tuple[OperatorPlan, str, AutogradPlan]], evaluates: bool
 ) -> list[str]:
     """The nodes and operators of the shard, and what its formulas call."""
     groups = {op.api_name: op.group for op in plan.operators if op.api_name}
@@ -120,7 +117,7 @@ def _includes(
     called = {groups[name] for _, _, a in keyed for name in a.calls if name in groups}
     found = [f"#include <{plan.namespace}/nodes/{g}.h>" for g in sorted(own)]
     found += [f"#include <{plan.namespace}/ops/{g}.h>" for g in sorted(own | called)]
-    return found + (_FORMULA_INCLUDES if has_tangents else [])
+    return found + (_FORMULA_INCLUDES if evaluates else [])
 
 
 def _registrations(shard: list[OperatorPlan], index: int) -> Iterator[str]:
@@ -169,6 +166,7 @@ def _kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) 
         parameters=["c10::DispatchKeySet keys", *(p.declaration for p in signature.parameters)],
         tangent_refusals=[_check("check_no_tangent", name, a) for a in autograd.without_tangent],
         refusals=[_check("check_no_requires_grad", name, a) for a in autograd.without_formula],
+        conditions=[line for r in autograd.results for line in _condition(r)],
         differentiable=[e.parameter for e in node.edges],
         checks=list(_write_checks(name, autograd)),
         originals=list(_originals(autograd)),
@@ -186,6 +184,14 @@ def _kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) 
         outputs=_outputs(autograd),
         returned=_returned(signature, autograd.results),
     )
+
+
+def _condition(result: ResultPlan) -> list[str]:
+    condition = result.condition
+    if condition is None:
+        return []
+    value = f"      {condition.expression};"
+    return [f"  const bool {result.flag} =", str(condition.line), value, RESTORE_LINE]
 
 
 def _write_checks(name: str, autograd: AutogradPlan) -> Iterator[str]:
@@ -249,8 +255,8 @@ def _history(name: str, autograd: AutogradPlan) -> Iterator[str]:
     for result in autograd.results:
         if result.is_differentiable:
             function = "rebase_result_history" if result.written else "set_result_history"
-            condition = f", {result.condition}" if result.condition else ""
-            yield f"    {function}({result.local}, node{condition});"
+            flag = f", {result.flag}" if result.condition else ""
+            yield f"    {function}({result.local}, node{flag});"
     for local in autograd.not_complex:
         yield f'    check_not_complex("{name}", {local});'
 

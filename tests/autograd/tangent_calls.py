@@ -43,6 +43,7 @@ ALL: dict[str, Call] = {
     "each_scaled": lambda ops, x, y: tuple(ops.each_scaled([x, y], [2, -0.5])),
     "value_and_index": lambda ops, x, y: (ops.value_and_index(x * y)[0],),
     "differentiable_if": lambda ops, x, y: (ops.differentiable_if(x * y, True),),
+    "pair_if": lambda ops, x, y: (ops.pair_if(x * y, False)[1],),
     "ignores_other": lambda ops, x, y: (ops.ignores_other(x, y.detach()),),
     "masked_pair": lambda ops, x, y: ops.masked_pair(x * y, [True, True]),
     "masked_pair (first)": lambda ops, x, y: (ops.masked_pair(x * y, [True, False])[0],),
@@ -71,6 +72,7 @@ REFERENCES = {
     "each_scaled": lambda x, y: (2 * x, -0.5 * y),
     "value_and_index": lambda x, y: (2 * x * y,),
     "differentiable_if": lambda x, y: (2 * x * y,),
+    "pair_if": lambda x, y: (3 * x * y,),
     "ignores_other": lambda x, y: (x * y.detach(),),
     "masked_pair": lambda x, y: ((x * y).exp(), (x * y) ** 2),
     "masked_pair (first)": lambda x, y: ((x * y).exp(),),
@@ -86,4 +88,5 @@ DETACHING = ("ignores_other",)
 
 def has_tangents(name: str) -> bool:
     """Whether the operator of a call has a formula for tangents."""
-    return name.split(" ")[0] in {call.split(" ")[0] for call in ALL} | {"lacks_other"}
+    others = {"lacks_other", "typed"}
+    return name.split(" ")[0] in {call.split(" ")[0] for call in ALL} | others

@@ -35,6 +35,16 @@ def test_each_argument_reaches_the_formula_alone(name, agtest):
     assert torch.equal(gradient, result)
 
 
+@pytest.mark.parametrize("name", [None, *NOTHING])
+def test_each_argument_reaches_the_tangent(name, agtest):
+    full = formula_calls.typed_arguments()
+    given = {**NOTHING, name: full[name]} if name else full
+    x = torch.arange(1, 7, dtype=torch.float64).view(2, 3)
+    value, tangent = torch.func.jvp(lambda x: agtest.typed(x, **given), (x,), (x.flip(0),))
+    assert value[0, 0] != 0
+    torch.testing.assert_close(tangent, value.flip(0))
+
+
 def test_missing_arguments_stay_missing(agtest):
     x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
     result = agtest.typed(x, **NOTHING)

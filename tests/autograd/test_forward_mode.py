@@ -169,6 +169,15 @@ def test_a_condition_of_differentiability_holds_for_tangents(yes, agtest):
     assert not yes or torch.equal(tangent, 2 * primal())
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_conditions_hold_for_the_tangents_of_their_own_results(first, agtest):
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(primal(), primal())
+        tangents = [forward_ad.unpack_dual(r).tangent for r in agtest.pair_if(dual, first)]
+    assert [t is None for t in tangents] == [not first, first]
+    assert torch.equal(tangents[not first], (2 if first else 3) * primal())
+
+
 def test_a_tangent_on_an_argument_declared_not_differentiable_is_dropped(agtest):
     x = primal()
     _, tangent = torch.func.jvp(lambda y: agtest.ignores_other(x, y), (primal(),), (primal(),))

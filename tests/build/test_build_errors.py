@@ -66,6 +66,12 @@ def test_what_only_the_compiler_finds_in_a_formula_points_into_the_yaml(wrong, w
     assert f"derivatives.yaml:{line}:" in build.text
 
 
+def test_a_condition_that_does_not_compile_points_into_the_yaml(project):
+    condition = 'self: grad * factor\n  output_differentiability: ["self.is_nothing()"]'
+    project.edit("derivatives.yaml", "self: grad * factor", condition)
+    assert_refused(project.build(), "derivatives.yaml:4:", "is_nothing")
+
+
 def test_a_formula_that_gives_no_gradient_points_into_the_yaml(project):
     project.edit("derivatives.yaml", "self: grad * factor", "self: ::std::make_tuple(grad)")
     assert_refused(project.build(), "derivatives.yaml:3:", "store")
