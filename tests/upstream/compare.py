@@ -103,7 +103,9 @@ def value(pair: Pair) -> None:
 
 def flags(pair: Pair) -> None:
     """Version counters, aliases, and what requires grad when each input alone does."""
-    for positions in [[], *([position] for position in pair.inputs[:_ALONE])]:
+    refusals = []
+    sets = [[], *([position] for position in pair.inputs[:_ALONE])]
+    for positions in sets:
 
         def run(overload: Overload, positions: list[int] = positions) -> list:
             prepared = overload.prepare(pair.call, positions)
@@ -113,10 +115,15 @@ def flags(pair: Pair) -> None:
             versions = [t._version - old for t, old in zip(tensors, before)]
             return [versions, *map(lambda r: _flags(r, tensors), results), *map(_leaf, tensors)]
 
-        with contextlib.suppress(NotApplicable):
+        try:
             expected, actual = pair.both(run, f"call with {positions} requiring grad")
-            if expected != actual:
-                raise Mismatch(f"flags with {positions} requiring grad: {actual} not {expected}")
+        except NotApplicable as error:
+            refusals.append(error)
+            continue
+        if expected != actual:
+            raise Mismatch(f"flags with {positions} requiring grad: {actual} not {expected}")
+    if len(refusals) == len(sets):
+        raise refusals[0]
 
 
 def _leaf(tensor: torch.Tensor) -> tuple:

@@ -147,6 +147,8 @@ def collect(wanted: Iterable[str], folder: Path, only: Iterable[str] = ()) -> di
     origins = {}
     for name in sorted(recorder.calls):
         keys = chosen(recorder.calls[name])
+        if not keys:
+            continue  # none that can be kept: sparse tensors, a generator
         origins[name] = sorted({recorder.origins[name][key] for key in keys})
         calls = [recorder.calls[name][key] for key in keys]
         torch.save(tree_map(_pickled, calls), folder / f"{name}.pt")
