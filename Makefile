@@ -52,8 +52,9 @@ editable:
 demo: build
 	$(BIN)/python examples/char_lm/train.py
 
+# Two processes, each with whole folders of tests: one builds while the other runs.
 test: build
-	$(BIN)/python -m pytest --timeout=900 tests
+	$(BIN)/python -m pytest --timeout=900 --numprocesses=2 --dist=loadgroup tests
 
 # PyTorch's own operators, mirrored and compared with aten's; about half an hour on two cores.
 upstream: build

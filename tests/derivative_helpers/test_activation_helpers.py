@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from oracles import assert_differentiable, assert_same, gradients, values
+from aten_oracle import assert_differentiable, assert_same, gradients, sample
 from torch.nn import functional
 
 OPS, ATEN = torch.ops.derivative_helpers, torch.ops.aten
@@ -13,7 +13,7 @@ DTYPES = [torch.float64, torch.float32]
 
 def assert_is_double_backward(helper, backward, *inputs):
     """`helper(grad, *inputs)` is the gradient of the last input of an operator's backward."""
-    grad = values(*backward(*inputs).shape, dtype=inputs[0].dtype, seed=9)
+    grad = sample(*backward(*inputs).shape, dtype=inputs[0].dtype, seed=9)
     assert_same([helper(grad, *inputs)], gradients(backward, inputs, grad)[-1:])
 
 
@@ -22,7 +22,7 @@ def assert_is_double_backward(helper, backward, *inputs):
 @pytest.mark.parametrize("name", ["silu", "mish"])
 def test_first_derivatives(name, size, dtype):
     helper = getattr(OPS, f"infinitely_differentiable_{name}_backward")
-    x, grad = values(*size, dtype=dtype) * 5, values(*size, dtype=dtype, seed=1)
+    x, grad = sample(*size, dtype=dtype) * 5, sample(*size, dtype=dtype, seed=1)
     assert_same([helper(grad, x)], gradients(getattr(functional, name), [x], grad))
     if dtype == torch.float64 and x.numel() > 0:
         assert_differentiable(helper, grad, x)
@@ -38,18 +38,18 @@ def test_gelu(approximate, size, dtype):
     def backward(g, x):
         return ATEN.gelu_backward(g, x, approximate=approximate)
 
-    g, x = values(*size, dtype=dtype), values(*size, dtype=dtype, seed=1) * 3
+    g, x = sample(*size, dtype=dtype), sample(*size, dtype=dtype, seed=1) * 3
     assert_is_double_backward(helper, backward, g, x)
 
 
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_gelu_differentiates_again(approximate):
-    inputs = values(4), values(4, seed=1), values(4, seed=2)
+    inputs = sample(4), sample(4, seed=1), sample(4, seed=2)
     assert_differentiable(lambda *t: OPS.gelu_double_backward(*t, approximate), *inputs)
 
 
 def test_gelu_refuses_other_approximations():
-    x = values(2)
+    x = sample(2)
     with pytest.raises(RuntimeError, match='gelu: approximate must be "none" or "tanh"'):
         OPS.gelu_double_backward(x, x, x, "erf")
 
@@ -69,10 +69,10 @@ def test_elu(is_result, scales, dtype):
 
     # Beyond the exponential's range, too, and at the kink.
     x = torch.tensor([-0.7, -0.1, 0, 0.3, 2, 800], dtype=dtype)
-    g = values(6, dtype=dtype)
+    g = sample(6, dtype=dtype)
     assert_is_double_backward(helper, backward, g, x)
-    assert_is_double_backward(helper, backward, values(0, 2), values(0, 2))
-    inputs = values(4, seed=1), values(4, seed=2), torch.tensor([-0.7, -0.2, 0.3, 2]).double()
+    assert_is_double_backward(helper, backward, sample(0, 2), sample(0, 2))
+    inputs = sample(4, seed=1), sample(4, seed=2), torch.tensor([-0.7, -0.2, 0.3, 2]).double()
     assert_differentiable(helper, *inputs)
 
 
@@ -95,9 +95,9 @@ def test_log_sigmoid(size, dtype):
         _, buffer = ATEN.log_sigmoid_forward(x)
         return ATEN.log_sigmoid_backward(g, x, buffer)
 
-    g, x = values(*size, dtype=dtype), values(*size, dtype=dtype, seed=1) * 5
+    g, x = sample(*size, dtype=dtype), sample(*size, dtype=dtype, seed=1) * 5
     assert_is_double_backward(helper, backward, g, x)
-    assert_differentiable(OPS.log_sigmoid_double_backward, values(3), values(3, seed=1))
+    assert_differentiable(OPS.log_sigmoid_double_backward, sample(3), sample(3, seed=1))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -110,8 +110,8 @@ def test_softplus(beta, threshold, dtype):
         return ATEN.softplus_backward(g, x, beta, threshold)
 
     x = torch.tensor([-3, -0.1, 0, 0.4, 0.5, 2, 30], dtype=dtype)
-    assert_is_double_backward(helper, backward, values(7, dtype=dtype), x)
-    inputs = values(4), torch.tensor([-3, -0.1, 0.2, 2]).double()
+    assert_is_double_backward(helper, backward, sample(7, dtype=dtype), x)
+    inputs = sample(4), torch.tensor([-3, -0.1, 0.2, 2]).double()
     assert_differentiable(lambda g, x: OPS.softplus_double_backward(g, x, beta, threshold), *inputs)
 
 
@@ -124,22 +124,22 @@ def test_softmax(size, dim, dtype):
     def backward(g, y):
         return ATEN._softmax_backward_data(g, y, dim, dtype)
 
-    y = values(*size, dtype=dtype, seed=1).softmax(dim)
-    assert_is_double_backward(helper, backward, values(*size, dtype=dtype), y)
+    y = sample(*size, dtype=dtype, seed=1).softmax(dim)
+    assert_is_double_backward(helper, backward, sample(*size, dtype=dtype), y)
     if dtype == torch.float64 and y.numel() > 0:
-        assert_differentiable(helper, values(*size), values(*size, seed=2), y)
+        assert_differentiable(helper, sample(*size), sample(*size, seed=2), y)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size, dim", [((3, 4), 1), ((4, 3), -2), ((2,), 0), ((0, 2), 1)])
 def test_glu(size, dim, dtype):
-    x = values(*size, dtype=dtype)
-    g = values(*functional.glu(x, dim).shape, dtype=dtype, seed=1)
+    x = sample(*size, dtype=dtype)
+    g = sample(*functional.glu(x, dim).shape, dtype=dtype, seed=1)
 
     def backward(g, x):
         return ATEN.glu_backward(g, x, dim)
 
-    grad = values(*size, dtype=dtype, seed=2)
+    grad = sample(*size, dtype=dtype, seed=2)
     actual = [
         OPS.glu_double_backward_grad_output(grad, x, dim),
         OPS.glu_double_backward(grad, g, x, dim),
@@ -148,6 +148,6 @@ def test_glu(size, dim, dtype):
 
 
 def test_glu_differentiates_again():
-    grad, g, x = values(3, 4), values(3, 2, seed=1), values(3, 4, seed=2)
+    grad, g, x = sample(3, 4), sample(3, 2, seed=1), sample(3, 4, seed=2)
     assert_differentiable(lambda *t: OPS.glu_double_backward(*t, 1), grad, g, x)
     assert_differentiable(lambda *t: OPS.glu_double_backward_grad_output(*t, 1), grad, x)

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from oracles import assert_differentiable, assert_same, gradients, values
+from aten_oracle import assert_differentiable, assert_same, gradients, sample
 from torch.nn import functional
 
 OPS, ATEN = torch.ops.derivative_helpers, torch.ops.aten
@@ -24,8 +24,8 @@ def arguments_of(case, dtype=torch.float64):
     """Input, weight, bias, and the rest."""
     input_size, weight_size, rest = CASES[case]
     channels = weight_size[1] * rest[5] if rest[3] else weight_size[0]
-    x, w = values(*input_size, dtype=dtype), values(*weight_size, dtype=dtype, seed=1)
-    return x, w, values(channels, dtype=dtype, seed=2), rest
+    x, w = sample(*input_size, dtype=dtype), sample(*weight_size, dtype=dtype, seed=1)
+    return x, w, sample(channels, dtype=dtype, seed=2), rest
 
 
 def interleaved(primals, tangents):
@@ -37,7 +37,7 @@ def interleaved(primals, tangents):
 @pytest.mark.parametrize("name", ["convolution", "_convolution"])
 def test_tangents(name, case, dtype):
     *primals, rest = arguments_of(case, dtype)
-    tangents = [values(*p.shape, dtype=dtype, seed=seed) for seed, p in enumerate(primals, 5)]
+    tangents = [sample(*p.shape, dtype=dtype, seed=seed) for seed, p in enumerate(primals, 5)]
     _, expected = torch.func.jvp(
         lambda *p: ATEN.convolution(*p, *rest), tuple(primals), tuple(tangents)
     )
@@ -49,7 +49,7 @@ def test_tangents(name, case, dtype):
 @pytest.mark.parametrize("missing", [[0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]])
 def test_missing_tangents_are_zero(name, missing):
     *primals, rest = arguments_of("2d")
-    tangents = [None if i in missing else values(*p.shape, seed=7) for i, p in enumerate(primals)]
+    tangents = [None if i in missing else sample(*p.shape, seed=7) for i, p in enumerate(primals)]
     helper = getattr(OPS, f"{name}_jvp")
     actual = helper(*interleaved(primals, tangents), *rest)
     if len(missing) == 3:
@@ -64,7 +64,7 @@ def test_missing_tangents_are_zero(name, missing):
 
 def test_tangents_differentiate_again():
     x, w, _, rest = arguments_of("1d")
-    tangents = values(*x.shape, seed=3), values(*w.shape, seed=4)
+    tangents = sample(*x.shape, seed=3), sample(*w.shape, seed=4)
 
     def helper(x, x_t, w, w_t):
         return OPS.convolution_jvp(x, x_t, w, w_t, None, None, *rest)
@@ -74,7 +74,7 @@ def test_tangents_differentiate_again():
 
 @pytest.mark.parametrize("size", [(2, 3, 4), (2, 3, 4, 5), (2, 3, 1, 2, 2), (0, 3, 4)])
 def test_tangent_of_the_gradient_of_the_bias(size):
-    grad, bias = values(*size), torch.zeros(3).double()
+    grad, bias = sample(*size), torch.zeros(3).double()
     expected = grad.sum([d for d in range(len(size)) if d != 1])
     assert_same([OPS.convolution_backward_jvp_grad_bias(grad, bias)], [expected])
     assert OPS.convolution_backward_jvp_grad_bias(grad, None) is None
@@ -82,7 +82,7 @@ def test_tangent_of_the_gradient_of_the_bias(size):
 
 def test_tangent_of_the_gradient_of_the_bias_refuses_other_gradients():
     with pytest.raises(RuntimeError, match="gradient of 3 to 5 dimensions, got 2"):
-        OPS.convolution_backward_jvp_grad_bias(values(2, 3), values(3))
+        OPS.convolution_backward_jvp_grad_bias(sample(2, 3), sample(3))
 
 
 @over_cases
@@ -95,7 +95,7 @@ def test_cudnn_convolution(case, mask):
         rest = stride, padding, dilation, transposed, output_padding, groups
         return ATEN.convolution(x, w, None, *rest)
 
-    grad = values(*convolve(x, w).shape, seed=3)
+    grad = sample(*convolve(x, w).shape, seed=3)
     expected = gradients(convolve, [x, w], grad)
     expected = [t if is_needed else None for t, is_needed in zip(expected, mask, strict=True)]
     assert_same(OPS._cudnn_convolution_backward(x, grad, w, *shape, mask), expected)
@@ -109,7 +109,7 @@ def test_cudnn_convolution_differentiates_again():
     def helper(x, g, w):
         return OPS._cudnn_convolution_backward(x, g, w, *shape, [True, True])
 
-    assert_differentiable(helper, x, values(2, 4, 3), w, forward=False)
+    assert_differentiable(helper, x, sample(2, 4, 3), w, forward=False)
 
 
 # Pooling.
@@ -119,7 +119,7 @@ def test_cudnn_convolution_differentiates_again():
     "size, dim", [((2, 3, 6, 4), 2), ((3, 6, 4), 2), ((2, 2, 4, 4, 6), 3), ((2, 4, 4, 6), 3)]
 )
 def test_max_pooling(size, dim):
-    x = values(*size)
+    x = sample(*size)
     pool = {2: functional.max_pool2d, 3: functional.max_pool3d}[dim]
     y, indices = pool(x, 2, return_indices=True)
 
@@ -127,24 +127,24 @@ def test_max_pooling(size, dim):
         operator = getattr(ATEN, f"max_pool{dim}d_with_indices_backward")
         return operator(g, x, [2] * dim, [2] * dim, [0] * dim, [1] * dim, False, indices)
 
-    grad = values(*size, seed=1)
+    grad = sample(*size, seed=1)
     actual = OPS.max_pool_double_backward(grad, indices, dim)
     assert_same([actual], gradients(backward, [y], grad))
     assert_differentiable(lambda g: OPS.max_pool_double_backward(g, indices, dim), grad)
 
 
 def test_max_unpooling():
-    x = values(1, 2, 4, 6)
+    x = sample(1, 2, 4, 6)
     y, indices = functional.max_pool2d(x, 2, return_indices=True)
-    grad = values(1, 2, 4, 6, seed=1)
+    grad = sample(1, 2, 4, 6, seed=1)
     expected = gradients(lambda y: ATEN.max_unpool2d(y, indices, [4, 6]), [y], grad)
     assert_same([OPS.max_pool_double_backward(grad, indices, 2)], expected)
 
 
 def test_max_pooling_of_nothing():
     indices = torch.empty(0, 2, 3, 3, dtype=torch.long)
-    actual = OPS.max_pool_double_backward(values(0, 2, 6, 6), indices, 2)
-    assert_same([actual], [values(0, 2, 3, 3)])
+    actual = OPS.max_pool_double_backward(sample(0, 2, 6, 6), indices, 2)
+    assert_same([actual], [sample(0, 2, 3, 3)])
 
 
 def test_max_pooling_without_indices_has_no_second_derivative():

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from oracles import assert_differentiable, assert_same, values
+from aten_oracle import assert_differentiable, assert_same, sample
 
 OPS, ATEN = torch.ops.derivative_helpers, torch.ops.aten
 LINEAR, NEAREST, CUBIC = 0, 1, 2
@@ -19,9 +19,9 @@ over_alignments = pytest.mark.parametrize("align", [False, True])
 def problem(dim, dtype=torch.float64, batch=2, extent=1.7):
     """grad_output, input and a grid that leaves the input, all of different sizes."""
     points, size = (2, 3, 4)[-dim:], (3, 4, 5)[:dim]
-    x = values(batch, 3, *size, dtype=dtype)
-    grid = (values(batch, *points, dim, seed=1).sigmoid() * 2 - 1) * extent
-    return values(batch, 3, *points, dtype=dtype, seed=2), x, grid.to(dtype)
+    x = sample(batch, 3, *size, dtype=dtype)
+    grid = (sample(batch, *points, dim, seed=1).sigmoid() * 2 - 1) * extent
+    return sample(batch, 3, *points, dtype=dtype, seed=2), x, grid.to(dtype)
 
 
 def assert_is_double_backward(dim, options, inputs, use=(True, True)):
@@ -30,7 +30,7 @@ def assert_is_double_backward(dim, options, inputs, use=(True, True)):
     helper = getattr(OPS, f"grid_sampler_{dim}d_double_backward")
     leaves = [t.detach().clone().requires_grad_() for t in inputs]
     results = backward(*leaves, *options, [True, True])
-    grads = [values(*t.shape, dtype=t.dtype, seed=5) for t in results]
+    grads = [sample(*t.shape, dtype=t.dtype, seed=5) for t in results]
     grads = [g if is_used else None for g, is_used in zip(grads, use, strict=True)]
     used = [t for t, g in zip(results, grads, strict=True) if g is not None]
     given = [g for g in grads if g is not None]
@@ -73,7 +73,7 @@ def test_gradients_of_no_samples(dim, mode):
 @over_alignments
 def test_gradients_in_an_input_of_one_element(mode, padding, align):
     g, _, grid = problem(2)
-    assert_is_double_backward(2, (mode, padding, align), (g, values(2, 3, 1, 1), grid))
+    assert_is_double_backward(2, (mode, padding, align), (g, sample(2, 3, 1, 1), grid))
 
 
 @over_kinds
@@ -85,7 +85,7 @@ def test_nothing_comes_of_nothing(dim, mode):
 @pytest.mark.parametrize("needed", range(3))
 def test_only_what_is_needed_is_computed(needed):
     g, x, grid = problem(2)
-    arguments = values(*x.shape), values(*grid.shape), g, x, grid, LINEAR, ZEROS, True
+    arguments = sample(*x.shape), sample(*grid.shape), g, x, grid, LINEAR, ZEROS, True
     mask = [i == needed for i in range(3)]
     everything = OPS.grid_sampler_2d_double_backward(*arguments, ALL)
     expected = [t if m else None for t, m in zip(everything, mask, strict=True)]
@@ -102,10 +102,10 @@ def test_cubic_interpolation_has_two_dimensions():
 @over_paddings
 def test_gradients_differentiate_again(dim, mode, padding):
     helper = getattr(OPS, f"grid_sampler_{dim}d_double_backward")
-    x = values(1, 1, *(3, 2, 3)[:dim])
-    grid = values(1, *([1] * (dim - 1)), 2, dim, seed=1)
-    g = values(1, 1, *([1] * (dim - 1)), 2, seed=2)
-    grads = values(*x.shape, seed=3), values(*grid.shape, seed=4)
+    x = sample(1, 1, *(3, 2, 3)[:dim])
+    grid = sample(1, *([1] * (dim - 1)), 2, dim, seed=1)
+    g = sample(1, 1, *([1] * (dim - 1)), 2, seed=2)
+    grads = sample(*x.shape, seed=3), sample(*grid.shape, seed=4)
     # torch has no tangents of grid sampling.
     assert_differentiable(
         lambda *inputs: helper(*inputs, mode, padding, True, ALL), *grads, g, x, grid, forward=False
@@ -117,7 +117,7 @@ def test_gradients_differentiate_again(dim, mode, padding):
 def test_gradients_vmap_over_each_argument(dim, mode, batched):
     helper = getattr(OPS, f"grid_sampler_{dim}d_double_backward")
     g, x, grid = problem(dim)
-    given = [values(*x.shape, seed=3), values(*grid.shape, seed=4), g, x, grid]
+    given = [sample(*x.shape, seed=3), sample(*grid.shape, seed=4), g, x, grid]
     stack = torch.stack([given[batched], 0.5 * given[batched]])
 
     def function(t):

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from oracles import assert_differentiable, assert_same, gradients, values
+from aten_oracle import assert_differentiable, assert_same, gradients, sample
 from torch.nn import functional
 
 OPS, ATEN = torch.ops.derivative_helpers, torch.ops.aten
@@ -16,17 +16,17 @@ over_weights = pytest.mark.parametrize("is_weighted", [False, True])
 
 
 def probabilities(*size, seed=0):
-    return values(*size, seed=seed).sigmoid()
+    return sample(*size, seed=seed).sigmoid()
 
 
 def cotangent(function, *inputs):
     """A gradient for the function's result."""
-    return values(*function(*inputs).shape, seed=9)
+    return sample(*function(*inputs).shape, seed=9)
 
 
 @over_reductions
 def test_reductions(reduction):
-    x = values(3, 4)
+    x = sample(3, 4)
     expected = {NONE: x, MEAN: x.mean(), SUM: x.sum()}[reduction]
     assert_same([OPS.apply_loss_reduction(x, reduction)], [expected])
 
@@ -39,7 +39,7 @@ def test_reductions(reduction):
 @over_sizes
 def test_target_of_binary_cross_entropy(size, reduction, is_weighted):
     x, t = probabilities(*size), probabilities(*size, seed=1)
-    weight = values(*size, seed=2).abs() if is_weighted else None
+    weight = sample(*size, seed=2).abs() if is_weighted else None
 
     def loss(t):
         return ATEN.binary_cross_entropy(x, t, weight, reduction)
@@ -71,8 +71,8 @@ def double_backward_of_cross_entropy(grad, g, x, t, weight, reduction):
 @over_sizes
 def test_binary_cross_entropy_backward(size, reduction, is_weighted):
     x, t = probabilities(*size), probabilities(*size, seed=1)
-    weight = values(*size, seed=2).abs() if is_weighted else None
-    g = values(*(size if reduction == NONE else ()), seed=3)
+    weight = sample(*size, seed=2).abs() if is_weighted else None
+    g = sample(*(size if reduction == NONE else ()), seed=3)
 
     def backward(g, x, t):
         return ATEN.binary_cross_entropy_backward(g, x, t, weight, reduction)
@@ -95,8 +95,8 @@ def test_binary_cross_entropy_backward_at_the_ends():
 
 @over_reductions
 def test_binary_cross_entropy_differentiates_again(reduction):
-    x, t, weight = probabilities(3), probabilities(3, seed=1), values(3, seed=2).abs()
-    grad, g = values(3, seed=3), values(*((3,) if reduction == NONE else ()), seed=4)
+    x, t, weight = probabilities(3), probabilities(3, seed=1), sample(3, seed=2).abs()
+    grad, g = sample(3, seed=3), sample(*((3,) if reduction == NONE else ()), seed=4)
 
     def helper(grad, g, x, t):
         return double_backward_of_cross_entropy(grad, g, x, t, weight, reduction)
@@ -125,9 +125,9 @@ def of_logits(g, x, t, weight, pos_weight, reduction):
 @over_sizes
 @pytest.mark.parametrize("is_weighted, has_pos_weight", WEIGHTS)
 def test_cross_entropy_of_logits(size, reduction, is_weighted, has_pos_weight):
-    x, t = values(*size) * 4, probabilities(*size, seed=1)
-    weight = values(*size, seed=2).abs() if is_weighted else None
-    pos_weight = values(*size[-1:], seed=3).abs() if has_pos_weight else None
+    x, t = sample(*size) * 4, probabilities(*size, seed=1)
+    weight = sample(*size, seed=2).abs() if is_weighted else None
+    pos_weight = sample(*size[-1:], seed=3).abs() if has_pos_weight else None
 
     def loss(x, t):
         arguments = weight, pos_weight, reduction
@@ -177,8 +177,8 @@ def distance_backward(name, reduction, *arguments):
 )
 def test_second_derivatives_of_distances(name, arguments, reduction):
     backward, helper = distance_backward(name, reduction, *arguments)
-    for x, t in ((X, T), (values(0, 2), values(0, 2)), (values(), values(seed=1))):
-        g = values(*(x.shape if reduction == NONE else ()), seed=3)
+    for x, t in ((X, T), (sample(0, 2), sample(0, 2)), (sample(), sample(seed=1))):
+        g = sample(*(x.shape if reduction == NONE else ()), seed=3)
         grad = cotangent(backward, g, x, t)
         # The target of soft_margin_loss has no gradient.
         inputs = [g, x] if name == "soft_margin_loss" else [g, x, t]
@@ -189,8 +189,8 @@ def test_second_derivatives_of_distances(name, arguments, reduction):
 
 @over_reductions
 def test_second_derivative_of_mse_loss(reduction):
-    g = values(*(X.shape if reduction == NONE else ()), seed=3)
-    grad = values(5, seed=4)
+    g = sample(*(X.shape if reduction == NONE else ()), seed=3)
+    grad = sample(5, seed=4)
 
     def backward(g, x, t):
         return ATEN.mse_loss_backward(g, x, t, reduction)
@@ -205,8 +205,8 @@ def test_second_derivative_of_mse_loss(reduction):
 def test_gradient_of_grad_output(name, arguments, reduction):
     backward, _ = distance_backward(name, reduction, *arguments)
     helper = getattr(OPS, f"{name}_double_backward_grad_output")
-    for x, t in ((X, T), (values(0, 2), values(0, 2))):
-        g = values(*(x.shape if reduction == NONE else ()), seed=3)
+    for x, t in ((X, T), (sample(0, 2), sample(0, 2))):
+        g = sample(*(x.shape if reduction == NONE else ()), seed=3)
         grad = cotangent(backward, g, x, t)
         expected = gradients(lambda g, x=x, t=t: backward(g, x, t), [g], grad)
         assert_same([helper(grad, g, x, t, reduction, *arguments)], expected)
@@ -214,8 +214,8 @@ def test_gradient_of_grad_output(name, arguments, reduction):
 
 @over_reductions
 def test_distances_differentiate_again(reduction):
-    x, t, grad = values(4), values(4, seed=1), values(4, seed=2)
-    g = values(*((4,) if reduction == NONE else ()), seed=3)
+    x, t, grad = sample(4), sample(4, seed=1), sample(4, seed=2)
+    g = sample(*((4,) if reduction == NONE else ()), seed=3)
     for name, arguments in (("smooth_l1_loss", [1.0]), ("huber_loss", [1.0])):
         _, helper = distance_backward(name, reduction, *arguments)
         assert_differentiable(helper, grad, x, t)
@@ -235,7 +235,7 @@ def test_distances_differentiate_again(reduction):
 @pytest.mark.parametrize("zero_infinity", [False, True])
 def test_ctc(library, zero_infinity):
     helper = getattr(OPS, f"_{library}_ctc_loss_backward")
-    log_probs = values(6, 3, 5).log_softmax(2)
+    log_probs = sample(6, 3, 5).log_softmax(2)
     targets = torch.tensor([[1, 2, 3, 4], [1, 1, 1, 1], [4, 3, 2, 1]])
     lengths = [6, 6, 6], [4, 4, 2]
 
@@ -245,7 +245,7 @@ def test_ctc(library, zero_infinity):
             log_probs, *arguments, reduction="none", zero_infinity=zero_infinity
         )
 
-    loss, grad = losses(log_probs), values(3)
+    loss, grad = losses(log_probs), sample(3)
     assert zero_infinity == bool((loss == 0).any())  # [1, 1, 1, 1] needs seven steps
     (raw,) = gradients(losses, [log_probs], torch.ones(3))
     raw = raw.nan_to_num()

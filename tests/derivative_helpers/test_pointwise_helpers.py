@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from oracles import assert_differentiable, assert_same, gradients, values
+from aten_oracle import assert_differentiable, assert_same, gradients, sample
 
 OPS = torch.ops.derivative_helpers
 REAL, COMPLEX = torch.float64, torch.complex128
@@ -20,7 +20,7 @@ def tensor(*numbers, dtype=REAL):
 def assert_is_gradient(helper, function, inputs):
     """`helper(grad, result, *inputs)` gives what autograd does, and differentiates again."""
     result = function(*inputs)
-    grad = values(*result.shape, dtype=result.dtype)
+    grad = sample(*result.shape, dtype=result.dtype)
     assert_same(helper(grad, result, *inputs), gradients(function, inputs, grad))
 
 
@@ -54,7 +54,7 @@ def unary(name):
 @pytest.mark.parametrize("size", [(3, 4), (), (0, 2)])
 def test_gradients_of_real_functions(name, size, dtype):
     function, helper = unary(name)
-    x = values(*size, dtype=dtype)
+    x = sample(*size, dtype=dtype)
     assert_is_gradient(helper, function, [x.abs() if name == "log1p" else x])
 
 
@@ -62,7 +62,7 @@ def test_gradients_of_real_functions(name, size, dtype):
 @pytest.mark.parametrize("size", [(3, 4), (), (0, 2)])
 def test_gradients_of_complex_functions(name, size):
     function, helper = unary(name)
-    assert_is_gradient(helper, function, [values(*size, dtype=COMPLEX)])
+    assert_is_gradient(helper, function, [sample(*size, dtype=COMPLEX)])
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_gradients_at_and_near_zero(name, dtype):
 )
 def test_gradients_differentiate_again(name, dtype):
     function, helper = unary(name)
-    x = values(4, dtype=dtype)
+    x = sample(4, dtype=dtype)
     x = x.abs() + 0.5 if name == "log1p" else x
-    grad = values(4, dtype=function(x).dtype, seed=1)
+    grad = sample(4, dtype=function(x).dtype, seed=1)
     assert_differentiable(with_graph(helper, function), grad, x)
 
 
@@ -99,7 +99,7 @@ def test_bessel_functions_stay_exact_where_the_quotient_cancels(name):
 
 
 def test_tangents_of_angle_and_sgn_are_what_their_formulas_say():
-    x, t = values(5, dtype=COMPLEX), values(5, dtype=COMPLEX, seed=1)
+    x, t = sample(5, dtype=COMPLEX), sample(5, dtype=COMPLEX, seed=1)
     _, angle = torch.func.jvp(torch.angle, (x,), (t,))
     assert_same([OPS.angle_backward(t.conj(), x).conj().real], [angle])
     y, sgn = torch.func.jvp(torch.sgn, (x,), (t,))
@@ -114,11 +114,11 @@ def test_log1p_of_a_sparse_tensor_has_no_gradient():
 
 @pytest.mark.parametrize("p", [1, 2, 5])
 def test_mvlgamma(p):
-    x = values(3, 2).abs() + 3
+    x = sample(3, 2).abs() + 3
     assert_is_gradient(
         lambda g, y, x: [OPS.mvlgamma_backward(g, x, p)], lambda x: torch.mvlgamma(x, p), [x]
     )
-    assert_differentiable(lambda g, x: OPS.mvlgamma_backward(g, x, p), values(3, 2, seed=1), x)
+    assert_differentiable(lambda g, x: OPS.mvlgamma_backward(g, x, p), sample(3, 2, seed=1), x)
 
 
 @pytest.mark.parametrize("eps", [None, 0.0, 0.2])
@@ -131,7 +131,7 @@ def test_logit(eps):
     x = tensor(-0.5, 0.25, 0.75, 1.5)
     assert_is_gradient(helper, lambda x: torch.logit(x, eps), [x])
     inside = tensor(0.3, 0.5, 0.7)
-    assert_differentiable(lambda g, x: helper(g, None, x)[0], values(3), inside)
+    assert_differentiable(lambda g, x: helper(g, None, x)[0], sample(3), inside)
 
 
 # Products, quotients and small parts of formulas.
@@ -141,7 +141,7 @@ PAIRS = [(REAL, REAL), (COMPLEX, COMPLEX), (REAL, COMPLEX), (COMPLEX, REAL)]
 
 @pytest.mark.parametrize("self_dtype, other_dtype", PAIRS)
 def test_gradients_of_products_and_quotients(self_dtype, other_dtype):
-    a, b = values(3, 2, dtype=self_dtype), values(3, 2, dtype=other_dtype, seed=1)
+    a, b = sample(3, 2, dtype=self_dtype), sample(3, 2, dtype=other_dtype, seed=1)
 
     def of_product(g, y, a, b):
         return OPS.mul_tensor_backward(g, b, a.dtype), OPS.mul_tensor_backward(g, a, b.dtype)
@@ -149,7 +149,7 @@ def test_gradients_of_products_and_quotients(self_dtype, other_dtype):
     def of_quotient(g, y, a, b):
         return OPS.div_tensor_self_backward(g, b, a.dtype), OPS.div_tensor_other_backward(g, a, b)
 
-    grad = values(3, 2, dtype=(a * b).dtype, seed=2)
+    grad = sample(3, 2, dtype=(a * b).dtype, seed=2)
     for helper, function in ((of_product, torch.mul), (of_quotient, torch.div)):
         assert_is_gradient(helper, function, [a, b])
         assert_differentiable(with_graph(helper, function), grad, a, b)
@@ -158,7 +158,7 @@ def test_gradients_of_products_and_quotients(self_dtype, other_dtype):
 @pytest.mark.parametrize("dtype", [REAL, COMPLEX])
 @pytest.mark.parametrize("scalar", [2, 0.5, 1 + 2j])
 def test_gradients_of_products_and_quotients_with_scalars(dtype, scalar):
-    x = values(3, dtype=dtype)
+    x = sample(3, dtype=dtype)
     assert_is_gradient(
         lambda g, y, x: [OPS.mul_tensor_backward(g, scalar, x.dtype)], lambda x: x * scalar, [x]
     )
@@ -177,21 +177,21 @@ def test_rounded_quotients_have_no_slope(mode):
             OPS.div_tensor_other_backward(g, a, b, mode),
         )
 
-    a, b = values(3), values(3, seed=1)
+    a, b = sample(3), sample(3, seed=1)
     assert_is_gradient(helper, lambda a, b: torch.div(a, b, rounding_mode=mode), [a, b])
     of_scalar = OPS.div_tensor_self_backward(a, 2.0, torch.float32, mode)
     assert_same([of_scalar], [torch.zeros(3, dtype=torch.float32)])
 
 
 def test_gradients_of_real_inputs_are_real():
-    gradient = values(3, dtype=COMPLEX)
-    for real in (OPS.handle_r_to_c(REAL, gradient), OPS.handle_r_to_c(values(3), gradient)):
+    gradient = sample(3, dtype=COMPLEX)
+    for real in (OPS.handle_r_to_c(REAL, gradient), OPS.handle_r_to_c(sample(3), gradient)):
         assert_same([real], [gradient.real])
     assert OPS.handle_r_to_c(COMPLEX, gradient) is gradient
 
 
 def test_multiplication_by_one_is_left_out():
-    x = values(3)
+    x = sample(3)
     for one in (1, 1.0, 1 + 0j):
         assert OPS.maybe_multiply(x, one) is x
     assert_same([OPS.maybe_multiply(x, 2.5)], [x * 2.5])
@@ -225,11 +225,11 @@ def of_power(grad, result, base, exponent):
 
 @pytest.mark.parametrize("base_dtype, exponent_dtype", PAIRS)
 def test_gradients_of_powers(base_dtype, exponent_dtype):
-    base = values(3, 2, dtype=base_dtype)
+    base = sample(3, 2, dtype=base_dtype)
     base = base if base.is_complex() else base.abs() + 0.1
-    exponent = values(3, 2, dtype=exponent_dtype, seed=1)
+    exponent = sample(3, 2, dtype=exponent_dtype, seed=1)
     assert_is_gradient(of_power, torch.pow, [base, exponent])
-    grad = values(3, 2, dtype=base.pow(exponent).dtype, seed=2)
+    grad = sample(3, 2, dtype=base.pow(exponent).dtype, seed=2)
     # torch's own tangent of pow is wrong for a real number and a complex one.
     forward = base_dtype == exponent_dtype
     assert_differentiable(with_graph(of_power, torch.pow), grad, base, exponent, forward=forward)
@@ -244,7 +244,7 @@ def test_gradients_of_powers_at_zeros_and_of_negative_bases(base_dtype, exponent
 
 def test_gradients_of_powers_of_integers_and_by_integers():
     whole, x = torch.tensor([0, 1, 2, 3]), tensor(2, 0, 0.5, 3)
-    grad = values(4)
+    grad = sample(4)
     (expected,) = gradients(lambda x: whole**x, [x], grad)
     assert_same([OPS.pow_backward_exponent(grad, whole, x, whole**x)], [expected])
     (expected,) = gradients(lambda x: x**whole, [x], grad)
@@ -261,7 +261,7 @@ def test_gradients_of_powers_by_scalars(dtype, exponent):
 
     assert_is_gradient(helper, lambda x: torch.pow(x, exponent), [x])
     if dtype != torch.float32 and exponent != 0:
-        grad = values(4, dtype=torch.pow(x, exponent).dtype)
+        grad = sample(4, dtype=torch.pow(x, exponent).dtype)
         forward = x.is_complex() or not isinstance(exponent, complex)
         assert_differentiable(lambda g, x: helper(g, None, x)[0], grad, x, forward=forward)
 
@@ -313,36 +313,36 @@ def test_clamp_to_tensors(low, high):
 @pytest.mark.parametrize("low, high", BOUNDS)
 def test_tangents_of_clamp(low, high):
     bounds = [None if b is None else torch.full_like(X, b) for b in (low, high)]
-    tangents = [None if b is None else values(6, seed=seed) for seed, b in enumerate(bounds, 1)]
+    tangents = [None if b is None else sample(6, seed=seed) for seed, b in enumerate(bounds, 1)]
 
     def function(x, *given):
         given = list(given)
         return torch.clamp(x, *(None if b is None else given.pop(0) for b in bounds))
 
     primals = [X, *(b for b in bounds if b is not None)]
-    given = [values(6), *(t for t in tangents if t is not None)]
+    given = [sample(6), *(t for t in tangents if t is not None)]
     _, expected = torch.func.jvp(function, tuple(primals), tuple(given))
     arguments = [t for pair in zip(bounds, tangents, strict=True) for t in pair]
-    assert_same([OPS.clamp_jvp(X, values(6), *arguments)], [expected])
+    assert_same([OPS.clamp_jvp(X, sample(6), *arguments)], [expected])
 
 
 def test_a_missing_tangent_of_clamp_is_zero():
     x, low, high = tensor(-1, 0.5, 2), torch.zeros(3, dtype=REAL), torch.ones(3, dtype=REAL)
-    t = values(3)
+    t = sample(3)
     assert_same([OPS.clamp_jvp(x, t, low, None, high, None)], [t * tensor(0, 1, 0)])
     assert_same([OPS.clamp_jvp(x, None, low, t, high, None)], [t * tensor(1, 0, 0)])
 
 
 def test_clamp_without_bounds_or_without_need():
-    grad = values(6)
+    grad = sample(6)
     assert_same([OPS.clamp_backward(grad, X, None, None)], [grad])
     assert OPS.clamp_backward_min_max(None, X, X, X, BOTH) == (None, None)
     assert OPS.clamp_backward_min_max(grad, X, X, X, [False, False]) == (None, None)
 
 
 def test_clamp_broadcasts():
-    x, low, high = values(4, 3), torch.tensor(-0.5, dtype=REAL), values(3, seed=1).abs()
-    grad = values(4, 3, seed=2)
+    x, low, high = sample(4, 3), torch.tensor(-0.5, dtype=REAL), sample(3, seed=1).abs()
+    grad = sample(4, 3, seed=2)
     expected = gradients(torch.clamp, [x, low, high], grad)
     of_low, of_high = OPS.clamp_backward_min_max(grad, x, low, high, BOTH)
     actual = [OPS.clamp_backward(grad, x, low, high), of_low.sum(), of_high.sum(0)]
@@ -356,7 +356,7 @@ def test_clamp_differentiates_again():
         of_bounds = OPS.clamp_backward_min_max(grad, x, low, high, BOTH)
         return OPS.clamp_backward(grad, x, low, high), *of_bounds
 
-    assert_differentiable(helper, values(3), x)
+    assert_differentiable(helper, sample(3), x)
 
 
 # Polar coordinates.
@@ -368,14 +368,14 @@ def test_atan2():
 
     a, b = tensor(0, 0, 1, -2, 0.5), tensor(0, -1, 0, 3, -0.25)
     assert_is_gradient(helper, torch.atan2, [a, b])
-    assert_differentiable(lambda g, a, b: helper(g, None, a, b), values(4), a[1:], b[1:])
+    assert_differentiable(lambda g, a, b: helper(g, None, a, b), sample(4), a[1:], b[1:])
     assert OPS.atan2_backward(None, a, b, BOTH) == (None, None)
     of_a, of_b = OPS.atan2_backward(a, a, b, [False, True])
     assert of_a is None and of_b is not None
 
 
 def test_atan2_broadcasts():
-    a, b, grad = values(2, 3), values(3, seed=1), values(2, 3, seed=2)
+    a, b, grad = sample(2, 3), sample(3, seed=1), sample(2, 3, seed=2)
     of_a, of_b = OPS.atan2_backward(grad, a, b, BOTH)
     assert_same([of_a, of_b.sum(0)], gradients(torch.atan2, [a, b], grad))
 
@@ -386,6 +386,6 @@ def test_polar():
 
     r, phi = tensor(0, 1, 2.5, 0.5), tensor(1, -2, 0, 4)
     assert_is_gradient(helper, torch.polar, [r, phi])
-    grad = values(3, dtype=COMPLEX)
+    grad = sample(3, dtype=COMPLEX)
     assert_differentiable(with_graph(helper, torch.polar), grad, r[1:], phi[1:])
     assert OPS.polar_backward(None, r) == (None, None)

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from oracles import assert_differentiable, assert_same, gradients, values
+from aten_oracle import assert_differentiable, assert_same, gradients, sample
 
 OPS, ATEN = torch.ops.derivative_helpers, torch.ops.aten
 LSTM, HIDDEN = 2, 3
@@ -26,7 +26,7 @@ def problem(dtype=torch.float64, state=(BATCH, HIDDEN)):
         state,
         state,
     ]
-    return [values(*size, dtype=dtype, seed=seed) for seed, size in enumerate(sizes)]
+    return [sample(*size, dtype=dtype, seed=seed) for seed, size in enumerate(sizes)]
 
 
 def lstm(inputs, reverse, has_biases=True):
@@ -55,7 +55,7 @@ def backward(inputs, results, grads, reverse, has_biases=True, mode=LSTM, batch_
 def test_gradients(reverse, state, use):
     inputs = problem(state=state)
     results = lstm(inputs, reverse)
-    grads = [values(*r.shape, seed=9 + i) for i, r in enumerate(results)]
+    grads = [sample(*r.shape, seed=9 + i) for i, r in enumerate(results)]
     grads = [g if is_used else None for g, is_used in zip(grads, use, strict=True)]
     given = [torch.zeros_like(r) if g is None else g for r, g in zip(results, grads, strict=True)]
     expected = gradients(lambda *inputs: lstm(inputs, reverse), inputs, given)
@@ -66,7 +66,7 @@ def test_gradients(reverse, state, use):
 def test_gradients_without_biases(reverse):
     inputs = problem()
     results = lstm(inputs, reverse, has_biases=False)
-    grads = [values(*r.shape, seed=9) for r in results]
+    grads = [sample(*r.shape, seed=9) for r in results]
     expected = gradients(lambda *t: lstm([*t[:3], None, None, *t[3:]], reverse, False),
                          inputs[:3] + inputs[5:], grads)  # fmt: skip
     actual = backward(inputs, results, grads, reverse, has_biases=False)
@@ -86,7 +86,7 @@ def test_gradients_of_the_operator(reverse, has_biases):
         return ATEN.mkldnn_rnn_layer(*inputs, *options)[:3]
 
     results = layer(*inputs)
-    grads = [values(*r.shape, dtype=torch.float32, seed=9) for r in results]
+    grads = [sample(*r.shape, dtype=torch.float32, seed=9) for r in results]
     expected = gradients(layer, inputs, grads)
     assert_same(backward(inputs, results, grads, reverse, has_biases), expected)
 
@@ -95,7 +95,7 @@ def test_gradients_of_the_operator(reverse, has_biases):
 def test_gradients_differentiate_again(reverse):
     inputs = problem()
     results = lstm(inputs, reverse)
-    grads = [values(*r.shape, seed=9) for r in results]
+    grads = [sample(*r.shape, seed=9) for r in results]
 
     def function(x, w_ih, h, *grads):
         given = [x, w_ih, *inputs[2:5], h, inputs[6]]
