@@ -14,9 +14,8 @@ from collections.abc import Iterable
 from . import type_table
 from .autograd_plan import AutogradPlan
 from .errors import Errors, did_you_mean
-from .formula_scope import NON_DIFFERENTIABLE
 from .kernel_analysis import kernel_plan
-from .model import Derivative, Formula, Operator
+from .model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
 from .node_analysis import NodeAnalysis
 from .schema import OperatorName, Return, Schema
 

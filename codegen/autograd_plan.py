@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 # C++ types that Python has no value for: nodes save them, and grad_fn does not show them.
@@ -185,11 +186,7 @@ class TangentPlan:
     @property
     def trigger(self) -> str:
         """The C++ condition under which there is anything to compute."""
-        looked_at = f"has_tangent({', '.join(self.looked_at)})"
-        if not all(result.condition for result in self.results):
-            return looked_at
-        flags = " || ".join(result.flag for result in self.results)
-        return f"({flags}) && {looked_at}" if len(self.results) > 1 else f"{flags} && {looked_at}"
+        return _if_any_flag(self.results, f"has_tangent({', '.join(self.looked_at)})")
 
     @property
     def type(self) -> str:
@@ -212,6 +209,7 @@ class AutogradPlan:
     without_tangent: tuple[Tensors, ...] = ()  # those that must not have a tangent
     tensors: tuple[str, ...] = ()  # parameters that hold tensors; no new result may be one of them
     results: tuple[ResultPlan, ...] = ()
+    watched: tuple[str, ...] = ()  # recorded only if one of these parameters requires grad
     saves: tuple[SaveStep, ...] = ()  # before the kernel runs
     saves_after: tuple[SaveStep, ...] = ()
     tangents: tuple[TangentPlan, ...] = ()
@@ -222,6 +220,20 @@ class AutogradPlan:
     calls: tuple[str, ...] = ()  # functions of the library's own C++ API that tangents call
 
     @property
+    def records(self) -> str:
+        """The C++ condition under which the node is recorded."""
+        flow = [result for result in self.results if result.is_differentiable]
+        return _if_any_flag(flow, f"any_requires_grad({', '.join(self.watched)})")
+
+    @property
     def evaluates(self) -> bool:
         """Whether the kernel holds expressions of derivatives.yaml."""
         return bool(self.tangents) or any(result.condition for result in self.results)
+
+
+def _if_any_flag(results: Sequence[ResultPlan], condition: str) -> str:
+    """The condition, and that one of the results is differentiable where that depends."""
+    if not all(result.condition for result in results):
+        return condition
+    flags = " || ".join(result.flag for result in results)
+    return f"({flags}) && {condition}" if len(results) > 1 else f"{flags} && {condition}"

@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 
 from .errors import Location, did_you_mean
-from .formula import Name, free_names, grad_indices, local_names, why_no_expression
-from .formula_scope import DIFFERENTIABLE_TYPES, NON_DIFFERENTIABLE, FormulaScope
-from .model import Formula
+from .expression import value_count, why_no_expression
+from .formula import Name, free_names, grad_indices, local_names, mask_indices
+from .formula_scope import DIFFERENTIABLE_TYPES, FormulaScope
+from .model import NON_DIFFERENTIABLE, Formula
+from .type_table import KEYWORDS
 
 GRADS = ("grad", "grads", "grad_input_mask", "retain_variables")
 AUTO_LINEAR, AUTO_ELEMENT_WISE = "auto_linear", "auto_element_wise"
 # Names of C++ and ATen that formulas use as values.
-_CPP_NAMES = frozenset(
-    "true false nullptr at c10 std auto const if else return for int int64_t size_t double float "
-    "bool Tensor TensorList TensorOptions IntArrayRef SymIntArrayRef Scalar ScalarType SymInt "
-    "this static_cast sizeof new operator template typename struct using while do".split()
+_CPP_NAMES = KEYWORDS | frozenset(
+    "at c10 std int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t "
+    "Tensor TensorList TensorOptions IntArrayRef SymIntArrayRef Scalar ScalarType SymInt".split()
 )
 _CONSTANT = re.compile(r"k[A-Z]\w*|[A-Z][A-Z0-9_]+")  # kLong, M_PI
 
@@ -30,6 +31,7 @@ class FormulaChecks:
     def __init__(self, scope: FormulaScope) -> None:
         self.scope, self.errors = scope, scope.errors
         self.targets: set[str] = set()
+        self.tangents: set[str] = set()
 
     def check_conditions(self) -> None:
         """The conditions of output_differentiability: expressions over arguments."""
@@ -46,6 +48,11 @@ class FormulaChecks:
         """Whether the names that a formula is for are arguments only, or results only."""
         scope, places = self.scope, dict(zip(formula.names, formula.name_locations))
         if formula.names and all(scope.is_result(name) for name in formula.names):
+            for name in formula.names:
+                if name in self.tangents:
+                    place = places.get(name, formula.location)
+                    self.errors.add(place, f"tangent of '{name}' stands twice")
+                self.tangents.add(name)
             return True
         for name in formula.names:
             self._check_target(name, formula, places.get(name, formula.location))
@@ -70,9 +77,14 @@ class FormulaChecks:
 
     def check_gradient(self, formula: Formula) -> None:
         """A formula that gives gradients."""
-        self._check_expression(formula)
         if formula.text == NON_DIFFERENTIABLE:
             return
+        if not self._is_expression(formula):
+            return
+        for index, offset in mask_indices(formula.text):
+            if not index.isdigit() or int(index) >= len(formula.names):
+                what = f"'grad_input_mask[{index}]' in a formula for {len(formula.names)} gradients"
+                self.errors.add(formula.at(offset), what, "it counts from 0")
         if any(r.is_list for r in self.scope.flow):
             self._check_list_grads(formula)
         else:
@@ -89,16 +101,20 @@ class FormulaChecks:
             self.errors.add(formula.location, what)
         self._check_names(formula, known | index)
 
-    def check_tangent(self, formula: Formula, with_gradient: set[str]) -> None:
-        """A formula that gives tangents; the arguments with_gradient have `_p` and `_t`."""
+    def check_tangent(self, formula: Formula, with_gradient: set[str], each: bool) -> None:
+        """A formula that gives tangents, `each` of an element of its lists.
+
+        The arguments with_gradient have `_p` and `_t`, lists only where it is for an element.
+        """
         if formula.text in (AUTO_LINEAR, AUTO_ELEMENT_WISE):
             return
-        self._check_expression(formula)
+        if not self._is_expression(formula):
+            return
         scope = self.scope
         lists = {n for n in with_gradient if scope.arguments[n].type.name == "List"}
-        plain = lists if not self.scope.is_elementwise(formula.text) else set()
+        plain = set() if each else lists
         known = {n for n in scope.arguments if n not in with_gradient or n in plain}
-        known |= {f"{name}{suffix}" for name in with_gradient for suffix in ("_p", "_t")}
+        known |= {f"{name}{suffix}" for name in with_gradient - plain for suffix in ("_p", "_t")}
         for arg in scope.func.mutated:
             known |= {f"original_{arg.name}_p", f"original_{arg.name}_t"}
         for name in free_names(formula.text):
@@ -107,11 +123,22 @@ class FormulaChecks:
                 hint = f"'{name.text}_p' is its value and '{name.text}_t' its tangent"
                 self.errors.add(formula.at(name.offset), what, hint)
                 return
-        self._check_names(formula, known | {*scope.by_result, "i"})
+        self._check_names(formula, known | {*scope.by_result, *({"i"} if each else ())})
+        names = {name.text for name in free_names(formula.text)}
+        if not names & plain and not any(name.endswith("_t") for name in names):
+            what = "the formula of a tangent uses no tangent"
+            self.errors.add(formula.location, what, "the tangent of an argument 'x' is 'x_t'")
 
-    def _check_expression(self, formula: Formula) -> None:
+    def _is_expression(self, formula: Formula) -> bool:
         if (why := why_no_expression(formula.text)) is not None:
-            self.errors.add(formula.location, f"the formula is no C++ expression: {why}")
+            self.errors.add(formula.at(0), f"the formula is no C++ expression: {why}")
+            return False
+        wanted, given = len(formula.names), value_count(formula.text)
+        if given is not None and given != wanted:
+            plural = "s" * (given != 1)
+            what = f"the formula gives {given} value{plural} for {', '.join(formula.names)}"
+            self.errors.add(formula.at(0), what, "several values are a std::tuple")
+        return True
 
     def _check_names(self, formula: Formula, known: set[str]) -> None:
         for name in _unknown(formula.text, known):
@@ -119,6 +146,8 @@ class FormulaChecks:
             hint = did_you_mean(word, known)
             if word[-2:] in ("_p", "_t") and word[:-2] in self.scope.arguments:
                 hint = f"'{word[:-2]}' has no gradient formula, so it has no tangent"
+                if self.scope.arguments[word[:-2]].type.name == "List":
+                    hint = f"the tensors of the list '{word[:-2]}' have their tangents with them"
             if word.startswith("result") and "result" not in "".join(self.scope.by_result):
                 count = len(self.scope.by_result)
                 hint = f"'{self.scope.operator.name}' has {count or 'no'} results"
@@ -128,21 +157,22 @@ class FormulaChecks:
     def _check_indices(self, formula: Formula) -> None:
         flow = len(self.scope.flow)
         for index, offset in grad_indices(formula.text):
-            if index >= flow:
+            if not index.isdigit() or int(index) >= flow:
                 what = f"'grads[{index}]' but the operator has {flow} differentiable results"
                 self.errors.add(formula.at(offset), what)
 
     def _check_list_grads(self, formula: Formula) -> None:
         """A list result has one gradient per element, so that only all of them have a name."""
         names = {n.text for n in free_names(formula.text)} - {"grads"}
-        if grad_indices(formula.text) or names & {"grad", *self.scope.named_grads}:
+        indices = [index for index, _ in grad_indices(formula.text) if index.isdigit()]
+        if indices or names & {"grad", *self.scope.named_grads}:
             what = f"'{self.scope.operator.name}' returns a list: its gradients are 'grads'"
             self.errors.add(formula.location, what, "grads[i] is that of the i-th element")
 
     def check_usage(self, gradients: list[Formula]) -> None:
         """One way of naming gradients in all formulas of an entry."""
         uses: dict[str, Formula] = {}
-        indices: list[int] = []
+        indices: list[str] = []
         whole = 0
         for formula in gradients:
             names = {n.text for n in free_names(formula.text)}
@@ -151,7 +181,7 @@ class FormulaChecks:
                     uses.setdefault(kind, formula)
             if names & self.scope.named_grads.keys():
                 uses.setdefault("grad_<result>", formula)
-            found = [index for index, _ in grad_indices(formula.text)]
+            found = [index for index, _ in grad_indices(formula.text) if index.isdigit()]
             indices += found
             whole += sum(n.text == "grads" for n in free_names(formula.text)) - len(found)
         if len(uses) > 1:
@@ -159,7 +189,7 @@ class FormulaChecks:
             what = f"the formulas mix {first} and {second}"
             hint = "name gradients in one way: grad, grads[i] or grad_<result>"
             self.errors.add(list(uses.values())[1].location, what, hint)
-        elif indices and not whole and set(indices) == {0}:
+        elif indices and not whole and set(indices) == {"0"}:
             what = "only 'grads[0]' is used: write 'grad' where there is one differentiable result"
             self.errors.add(uses["grads"].location, what)
 

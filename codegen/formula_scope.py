@@ -13,7 +13,6 @@ from .formula import free_names, local_names, rename
 from .model import Derivative, Flag, Formula, Operator
 from .schema import Argument, Return, Type
 
-NON_DIFFERENTIABLE = "non_differentiable"
 DIFFERENTIABLE_TYPES = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]")
 
 
@@ -45,6 +44,8 @@ class FormulaScope:
 
     def is_elementwise(self, text: str) -> bool:
         """Whether a formula is for the i-th element of lists: `i` is nothing else that it knows."""
+        if not any(r.is_list for r in self.flow):
+            return False
         names = {name.text for name in free_names(text)}
         return "i" in names and "i" not in local_names(text) and "i" not in self.types
 

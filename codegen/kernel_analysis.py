@@ -61,6 +61,7 @@ def kernel_plan(
         without_tangent=_tensors(undeclared if tangents else _without_tangent(scope, entry)),
         tensors=_not_results(scope),
         results=scope.results,
+        watched=_watched(scope, node),
         saves=tuple(_save(scope, s) for s in node.saved if s.member not in after),
         saves_after=tuple(_save(scope, s) for s in node.saved if s.member in after),
         tangents=tangents,
@@ -70,6 +71,13 @@ def kernel_plan(
         originals=_originals(scope, node, tangents),
         calls=analysis.calls(),
     )
+
+
+def _watched(scope: FormulaScope, node: NodePlan) -> tuple[str, ...]:
+    """The parameters of which one must require grad for the node to be recorded: those with a
+    gradient, and those that are overwritten, whose history ends."""
+    edges = [edge.parameter for edge in node.edges]
+    return tuple(dict.fromkeys([*edges, *(r.written for r in scope.flow if r.written)]))
 
 
 def _undeclared(scope: FormulaScope, entry: NodeAnalysis) -> list[Argument]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .dispatch_keys import DISPATCH_KEYS
 from .errors import Errors, Location, did_you_mean
-from .model import Derivative, DispatchEntry, Flag, Formula, Operator, spec_keys
+from .model import NON_DIFFERENTIABLE, Derivative, DispatchEntry, Flag, Formula, Operator, spec_keys
 from .schema import OperatorName, Schema, SchemaError
 from .yaml_reader import Node, YamlReader, kind
 
@@ -230,14 +230,18 @@ def _formulas(reader: YamlReader, nodes: dict[str, tuple[Node, Node]]) -> tuple[
         text = reader.text(value, f"the formula for '{names}'")
         if text is None:
             continue
+        if not parts:
+            reader.errors.add(reader.location(key_node), "a formula for no argument and no result")
+            continue
         if not text.strip():
             reader.errors.add(reader.location(key_node), f"the formula for '{names}' is empty")
             continue
         lead = len(text) - len(text.lstrip())
+        text = text.strip()
         found.append(
             Formula(
                 names=tuple(name for name, _ in parts),
-                text=text.strip(),
+                text=text.lower() if text.lower() == NON_DIFFERENTIABLE else text,
                 location=reader.location(value),
                 name_locations=tuple(place for _, place in parts),
                 column_of=lambda at, value=value, lead=lead: reader.location(value, lead + at),

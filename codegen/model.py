@@ -184,6 +184,9 @@ class Operator:
         return OperatorName(self.func.name.base, self.func.name.overload)
 
 
+NON_DIFFERENTIABLE = "non_differentiable"  # a formula that says that there is no gradient
+
+
 @dataclass(frozen=True)
 class Formula:
     """One line of a derivatives entry: `names: text`."""

@@ -14,8 +14,8 @@ from .autograd_plan import EdgePlan, GradientPlan, NodePlan, SavedKind, SavedPla
 from .errors import Errors
 from .formula import calls_of, free_names, rename, root_namespace
 from .formula_checks import GRADS, FormulaChecks
-from .formula_scope import NON_DIFFERENTIABLE, FormulaScope
-from .model import Derivative, Formula, Operator
+from .formula_scope import FormulaScope
+from .model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
 from .saved_attributes import take_attributes
 
 # Names that a node and its function use themselves.
@@ -23,7 +23,7 @@ _USED = frozenset(
     "GradRanges after any_defined apply apply_compiled apply_with_saved args before "
     "check_not_released collect compiled_args computed i lock mutex mutex_ name needs "
     "needs_input_grad outputs ranges release release_variables released released_ saved store "
-    "unpack unpack_optional".split()
+    "unpack unpack_optional variable_list".split()
 )
 _SAVED_VARIABLE = "torch::autograd::SavedVariable"
 _KINDS = {
@@ -69,7 +69,13 @@ class NodeAnalysis:
                 self.backward.append(formula)
         checks.check_usage(self.backward)
         for formula in self.forward:
-            checks.check_tangent(formula, set(self.with_gradient))
+            each = self.scope.is_elementwise(formula.text) or self.is_foreach(formula)
+            checks.check_tangent(formula, set(self.with_gradient), each)
+
+    def is_foreach(self, formula: Formula) -> bool:
+        """Whether a tangent is given per element of its lists because the gradients are."""
+        each = any(self.scope.is_elementwise(gradient.text) for gradient in self.backward)
+        return each and all(self.scope.by_result[name].is_list for name in formula.names)
 
     @property
     def with_gradient(self) -> list[str]:
@@ -105,8 +111,12 @@ class NodeAnalysis:
             targets = tuple(index[n] for n in formula.names if n in index)
             text, used = self._saved_by(formula.text, targets if guarded else ())
             for item in used:
-                before = saved.get(item.member)
-                saved[item.member] = _joined(before, item) if before else item
+                before = saved.setdefault(item.member, item)
+                saved[item.member] = _joined(before, item)
+                if (before.source, before.value) != (item.source, item.value):
+                    what = f"two saved values would be called '{item.member}'"
+                    hint = f"of '{before.source}' and of '{item.source}': rename an argument"
+                    self.errors.add(formula.location, what, hint)
             gradients.append(self._gradient(targets, text, formula))
         texts = [formula.text for formula in self.backward]
         return NodePlan(
@@ -137,9 +147,10 @@ class NodeAnalysis:
         """The formula over locals, and what has to be saved for it."""
         found: list[SavedPlan] = []
         types = self.scope.types
+        parameters = {n: type_table.parameter_name(n) for n in self.scope.arguments}
         for name, plain in ((name, type_.plain) for name, type_ in types.items()):
             is_output = name not in self.scope.arguments
-            text, attributes = take_attributes(text, name, plain)
+            text, attributes = take_attributes(text, name, plain, parameters)
             for item in attributes:
                 if item.member in types:
                     what = f"the argument '{item.member}' has the name of a saved {item.value}"
@@ -159,7 +170,8 @@ class NodeAnalysis:
                     )  # fmt: skip
                 )
             if name not in GRADS and any(n.text == name for n in free_names(text)):
-                local = f"{name}_value" if name in _USED else type_table.identifier(name)
+                is_used = name in _USED or re.fullmatch(r"range_\d+", name)
+                local = f"{name}_value" if is_used else type_table.identifier(name)
                 found.append(self._saved_whole(name, local, plain, _needed(text, name, targets)))
                 text = rename(text, {name: local})
         return text, found

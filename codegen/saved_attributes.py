@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -16,13 +17,14 @@ class Attribute:
     """An expression over a tensor whose value is saved in place of the tensor."""
 
     pattern: str  # regular expression; {} stands for the tensor's name
-    suffix: str  # of the member; \1 is the pattern's first group
+    suffix: str  # of the member; <dimension> is what the pattern's group of that name found
     type: str  # of the member
     value: str  # its value when the node is made; {} stands for the tensor
     use: str = "{}"  # what stands in the formula; {} stands for the member
     of: str = "Tensor"  # the schema type of what has the attribute
 
 
+_TEXT = r'"(?:[^"\\]|\\.)*"'
 _SYM_INTS = "::std::vector<c10::SymInt>"
 _OPTIONAL_SYM_INTS = "c10::OptionalArray<c10::SymInt>"
 ATTRIBUTES = (
@@ -42,7 +44,10 @@ ATTRIBUTES = (
     Attribute(
         r"zeros_like\({}\)", "_info", "torch::autograd::TypeAndSize", "{}", use="zeros_of({})"
     ),
-    Attribute(r"{}\.sym_size\((-?\w+)\)", r"_sym_argsize_\1", "c10::SymInt", r"{}.sym_size(\1)"),
+    Attribute(
+        r"{}\.sym_size\((?P<dimension>-?\w+)\)", "_sym_argsize_<dimension>", "c10::SymInt",
+        "{}.sym_size(<dimension>)",
+    ),
     Attribute(r"{}\.numel\(\)", "_numel", "int64_t", "{}.numel()"),
     Attribute(r"{}\.sym_numel\(\)", "_sym_numel", "c10::SymInt", "{}.sym_numel()"),
     Attribute(
@@ -85,18 +90,28 @@ class SavedAttribute:
     value: str  # {} stands for the tensor
 
 
-def take_attributes(text: str, name: str, plain_type: str) -> tuple[str, list[SavedAttribute]]:
-    """The formula with the attributes of one argument or result replaced, and those members."""
+def take_attributes(
+    text: str, name: str, plain_type: str, parameters: Mapping[str, str]
+) -> tuple[str, list[SavedAttribute]]:
+    """The formula with the attributes of one argument or result replaced, and those members.
+
+    parameters: the arguments that an attribute may be asked with, and what the kernel calls them.
+    """
     found: list[SavedAttribute] = []
     for attribute in ATTRIBUTES:
         if attribute.of != plain_type:
             continue
-        pattern = rf"(?<![\w.>:]){attribute.pattern.format(re.escape(name))}"
+        use = attribute.pattern.format(re.escape(name))
+        pattern = rf"(?P<text>{_TEXT})|(?<!\w)(?<!\.)(?<!->)(?<!::){use}"
 
         def replace(match: re.Match[str], attribute: Attribute = attribute) -> str:
-            group = match.group(1) if match.groups() else ""
-            member = name + attribute.suffix.replace(r"\1", group.replace("-", "minus_"))
-            saved = SavedAttribute(member, attribute.type, attribute.value.replace(r"\1", group))
+            dim = match.groupdict().get("dimension") or ""
+            is_known = dim in parameters or dim.removeprefix("-").isdigit() or not dim
+            if match["text"] or not is_known:
+                return match.group()
+            member = name + attribute.suffix.replace("<dimension>", dim.replace("-", "minus_"))
+            value = attribute.value.replace("<dimension>", parameters.get(dim, dim))
+            saved = SavedAttribute(member, attribute.type, value)
             if saved not in found:
                 found.append(saved)
             return attribute.use.format(member)

@@ -51,7 +51,30 @@ class TangentAnalysis:
             )
             self.errors.add(location, what)
             return ()
+        if not self._are_apart(formulas):
+            return ()
         return tuple(self._tangent(formula, len(formulas)) for formula in formulas)
+
+    def _are_apart(self, formulas: list[Formula]) -> bool:
+        """Whether no formula meets what another has written, and none gives a list beside others.
+
+        Formulas that an in-place form inherits are of a functional form, which may have them: the
+        in-place form then refuses tangents.
+        """
+        for formula in formulas:
+            if len(formula.names) > 1 and any(
+                self.scope.by_result[n].is_list for n in formula.names
+            ):
+                what = "the tangents of a list and of other results need formulas of their own"
+                self.errors.add(formula.location, what)
+                return False
+        if len(self.scope.flow) < 2 or not any(r.written for r in self.scope.flow):
+            return True
+        if not self.inherits:
+            what = "several tangents of an operator that writes to an argument: the second formula "
+            what += "would read what the first has written"
+            self.errors.add(formulas[-1].location, what, "leave out the tangents")
+        return False
 
     def calls(self) -> tuple[str, ...]:
         """Functions of the library's own C++ API that the formulas call."""
@@ -66,7 +89,7 @@ class TangentAnalysis:
             text, required = self._element_wise(formula, count), list(self.tensors)
         elif text == AUTO_LINEAR:
             text, required = self._linear(formula, count), list(self.tensors)
-        elementwise = self.scope.is_elementwise(text) or self._is_foreach(results)
+        elementwise = self.scope.is_elementwise(text) or self.entry.is_foreach(formula)
         candidates = [*self.tensors, *self.lists] if elementwise else self.tensors
         used = {n.text for n in free_names(text)}
         if required is None:
@@ -77,8 +100,8 @@ class TangentAnalysis:
         if written:
             name = self._argument(written)
             text, primals, clones = self._in_place(text, name, primals)
-            if self.inherits and name not in required:
-                required = [*required, name]
+            candidates = list(dict.fromkeys([*candidates, name]))
+            required = list(dict.fromkeys([*required, name]))
         looked_at = required + ([] if elementwise else self.lists)
         return TangentPlan(
             results,
@@ -89,11 +112,6 @@ class TangentAnalysis:
             elementwise,
             clones,
         )
-
-    def _is_foreach(self, results: tuple[ResultPlan, ...]) -> bool:
-        """Whether gradients are given per element: then tangents are too."""
-        each = any(self.scope.is_elementwise(formula.text) for formula in self.entry.backward)
-        return each and all(r.is_list for r in results)
 
     def _element_wise(self, formula: Formula, count: int) -> str:
         """The Jacobian is diagonal: the gradient's formula at the conjugate tangent, conjugated."""
@@ -117,7 +135,7 @@ class TangentAnalysis:
 
     def _linear(self, formula: Formula, count: int) -> str:
         """The operator itself, at the tangents."""
-        if count > 1 or len(formula.names) > 1:
+        if count > 1 or len(formula.names) > 1 or len(self.scope.func.returns) > 1:
             self.errors.add(formula.location, f"'{AUTO_LINEAR}' needs one differentiable result")
         if self.lists:
             what = f"'{AUTO_LINEAR}' cannot be used with the list '{self.lists[0]}'"
@@ -136,8 +154,10 @@ class TangentAnalysis:
         self, text: str, name: str, primals: set[str]
     ) -> tuple[str, set[str], str | None]:
         """The formula for an operator that writes its result to the argument `name`."""
-        uses = {n.text for n in free_names(text)}
         written = {self._argument(r.written): r.name for r in self.scope.results if r.written}
+        # one without a gradient has no `_p`: its name is its value, the one before the call
+        text = rename(text, {n: f"original_{n}_p" for n in written if n not in self.tensors})
+        uses = {n.text for n in free_names(text)}
         for other in (n for n in written if f"{n}_p" in uses):
             if not self.inherits:
                 what = f"'{other}_p' is the value that the operator overwrites"
@@ -148,10 +168,12 @@ class TangentAnalysis:
             primals = primals - {other}
         text = rename(text, {result: f"{n}_p" for n, result in written.items()})
         primals = primals | {n for n in written if f"{n}_p" in {m.text for m in free_names(text)}}
+        reads = {f"{name}_t", f"original_{name}_t"} & {n.text for n in free_names(text)}
         if not self.inherits:
-            return text, primals, None
-        clones = None if f"original_{name}_t" in text or f"original_{name}_p" in text else name
-        return self._writing(text, name), primals, clones
+            # it writes to the tangent itself, or does not read it
+            return text if reads else self._writing(text, name), primals, None
+        keeps = f"original_{name}_t" in text or f"original_{name}_p" in text or not reads
+        return self._writing(text, name), primals, None if keeps else name
 
     def _writing(self, text: str, name: str) -> str:
         """The formula so that an existing tangent is written to, as the value is."""

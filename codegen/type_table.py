@@ -249,7 +249,7 @@ _DTYPES = {
     "cdouble": "ComplexDouble",
 }  # fmt: skip
 
-_KEYWORDS = frozenset(
+KEYWORDS = frozenset(  # of C++
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
     "char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
     "constinit continue decltype default delete do double dynamic_cast else enum explicit export "
@@ -265,7 +265,7 @@ _USED = frozenset(
     "check_not_complex collect_edges device_of guard handle has_tangent kept keys make_node "
     "node operators primal_of raw_tangent_of rebase_result_history records same_device save "
     "save_value save_written schema set_result_history set_tangent tangent_of unshared "
-    "writable_tangent_of".split()
+    "variable_list writable_tangent_of".split()
 )
 
 
@@ -277,7 +277,7 @@ def handle_name(name: str) -> str:
 
 def identifier(name: str) -> str:
     """The name as a C++ identifier: keywords get an underscore."""
-    return f"{name}_" if name in _KEYWORDS else name
+    return f"{name}_" if name in KEYWORDS else name
 
 
 def parameter_name(name: str) -> str:

@@ -86,12 +86,14 @@ class YamlReader:
             self.errors.add(start, "the file is empty; expected a list of entries")
         return root
 
-    def location(self, node: Node, offset: int = 0) -> Location:
+    def location(self, node: Node, offset: int | None = None) -> Location:
         """Where a node starts, or where the character with this offset of a scalar stands."""
         line, column = node.start_mark.line, node.start_mark.column
-        if offset and not node.style and node.end_mark.line == line:
+        if offset is None:
+            pass
+        elif not node.style and node.end_mark.line == line:
             column += offset
-        elif offset:
+        else:
             line, column = self._inside(node, offset)
         return Location(self.source, line + 1, column + 1)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the tests are spread over processes: each folder stays in one, where it builds its library."""
+"""How the tests are spread over processes: a folder stays in one, where it builds its library."""
 
 from pathlib import Path
 

@@ -52,7 +52,7 @@ $result $function($parameters) {
 $tangent_refusals
 $refusals
 $conditions
-  const bool records = any_requires_grad($differentiable);
+  const bool records = $records;
 $checks
 $originals
   NodePtr<$node> node;
@@ -167,7 +167,7 @@ def _kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) 
         tangent_refusals=[_check("check_no_tangent", name, a) for a in autograd.without_tangent],
         refusals=[_check("check_no_requires_grad", name, a) for a in autograd.without_formula],
         conditions=[line for r in autograd.results for line in _condition(r)],
-        differentiable=[e.parameter for e in node.edges],
+        records=autograd.records,
         checks=list(_write_checks(name, autograd)),
         originals=list(_originals(autograd)),
         node=node.name,

@@ -29,6 +29,9 @@ ALL = {
         lambda ops, x, y: ops.scaled_sum_(x, y, 1.5), lambda x, y: x.add_(y, alpha=1.5), True
     ),
     "decay_": InPlace(lambda ops, x, y: ops.decay_(x, y), lambda x, y: x.mul_(y), True),
+    "filled_from_": InPlace(
+        lambda ops, x, y: ops.filled_from_(x, y), lambda x, y: x.copy_(2 * y), True
+    ),
     "root_": InPlace(lambda ops, x, y: ops.root_(x), lambda x, y: x.sqrt_()),
 }
 READING = [name for name, call in ALL.items() if call.reads_other]

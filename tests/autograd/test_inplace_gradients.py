@@ -251,6 +251,37 @@ def test_two_arguments_that_are_written_to(agtest):
         torch.testing.assert_close(*found)
 
 
+@pytest.mark.parametrize("requires", [(True, False), (False, True), (True, True)], ids=str)
+@pytest.mark.parametrize("name", ["weighed_", "own_weighed_"])
+def test_the_history_of_what_is_overwritten_ends(name, requires, agtest):
+    x, y = (t.detach().requires_grad_(r) for t, r in zip(leaves(), requires))
+    written = x * 1
+    result = getattr(agtest, name)(written, y)
+    assert result is written and written.requires_grad
+    grads = torch.autograd.grad(written.sum(), [t for t in (x, y) if t.requires_grad],
+                                allow_unused=True)  # fmt: skip
+    assert [None if g is None else g.tolist() for g in grads] == [
+        expected
+        for expected, required in zip((None, x.tolist()), requires)
+        if required
+    ]  # fmt: skip
+    leaf = values()[0].requires_grad_()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        getattr(agtest, name)(leaf, y)
+
+
+def test_a_condition_that_does_not_hold_keeps_the_history(agtest):
+    x, _ = leaves()
+    for yes in (True, False):
+        written = x * 1
+        agtest.doubled_if_(written, yes)
+        (grad,) = torch.autograd.grad(written.sum(), x)
+        assert grad.eq(2 if yes else 1).all()
+    agtest.doubled_if_(x, False)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        agtest.doubled_if_(x, True)
+
+
 def test_two_arguments_that_are_written_to_cannot_be_views(agtest):
     for position, name in enumerate(("self", "other")):
         x, y = leaves()

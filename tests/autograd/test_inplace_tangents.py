@@ -56,6 +56,28 @@ def test_a_tangent_follows_the_value(name, given, grad_mode, agtest):
     compare(name, agtest, write_to_tensor)
 
 
+@pytest.mark.parametrize("given", GIVEN, ids=str)
+@pytest.mark.parametrize("name", ["weighed_", "own_weighed_"])
+def test_the_tangent_of_what_is_overwritten_ends(name, given, agtest):
+    x, y, _, y_t = inputs()
+    with forward_ad.dual_level():
+        written, other = duals(given)
+        getattr(agtest, name)(written, other)
+        ((value, tangent),) = unpacked(written)
+    torch.testing.assert_close(value, x * y)
+    torch.testing.assert_close(tangent, y_t * x if given[1] else torch.zeros_like(x))
+
+
+def test_several_written_results_refuse_tangents(agtest):
+    with forward_ad.dual_level():
+        x, y = duals((True, True))
+        results = agtest.summed(x, y)
+        expected = unpacked(x * 2, y + x)
+        torch.testing.assert_close(unpacked(*results), expected)
+        with pytest.raises(NotImplementedError, match="summed_: 'self' carries a forward-mode"):
+            agtest.summed_(x, y)
+
+
 @pytest.mark.parametrize("name", inplace_calls.ALL)
 def test_an_existing_tangent_is_written_to_in_place(name, agtest):
     def places(write):

@@ -52,12 +52,12 @@ def test_a_name_has_its_offset() -> None:
     ("text", "indices"),
     [
         ("grad", []),
-        ("grads[0] + grads[ 12 ]", [(0, 0), (12, 11)]),
+        ("grads[0] + grads[ 12 ]", [("0", 0), ("12", 11)]),
         ("my_grads[0]", []),
-        ("grads[i]", []),
+        ("grads[i] * grads[-1]", [("i", 0), ("-1", 11)]),
     ],
 )
-def test_indices_of_gradients_are_found(text: str, indices: list[tuple[int, int]]) -> None:
+def test_indices_of_gradients_are_found(text: str, indices: list[tuple[str, int]]) -> None:
     assert grad_indices(text) == indices
 
 
@@ -95,19 +95,23 @@ def test_the_librarys_own_namespace_is_rooted(text: str, expected: str) -> None:
         ("self.cos()", "self.cos()", []),
         ("other.dim() + my_self.dim() + x.self.dim()", None, []),
         ("self.sizes()[0]", "self_sizes[0]", ["self_sizes"]),
+        ("x.dim()>self.dim()?a :self.dim()", "x.dim()>self_dim?a :self_dim", ["self_dim"]),
+        ('f("self.dim()", p->self.dim())', None, []),
     ],
 )
 def test_attributes_of_a_tensor_become_members(
     text: str, rewritten: str | None, members: list[str]
 ) -> None:
-    found, saved = take_attributes(text, "self", "Tensor")
+    found, saved = take_attributes(text, "self", "Tensor", {})
     assert found == (rewritten or text)
     assert [item.member for item in saved] == members
 
 
 def test_a_saved_attribute_has_type_and_value() -> None:
-    _, (saved,) = take_attributes("x.sym_size(dim)", "x", "Tensor")
-    assert (saved.type, saved.value) == ("c10::SymInt", "{}.sym_size(dim)")
+    _, (saved,) = take_attributes("x.sym_size(dim)", "x", "Tensor", {"dim": "dim_"})
+    assert (saved.type, saved.value) == ("c10::SymInt", "{}.sym_size(dim_)")
+    text = "x.sym_size(k)"
+    assert take_attributes(text, "x", "Tensor", {}) == (text, [])
 
 
 @pytest.mark.parametrize(
@@ -122,10 +126,10 @@ def test_a_saved_attribute_has_type_and_value() -> None:
     ],
 )
 def test_attributes_depend_on_the_type(text: str, type_: str, rewritten: str, member: str) -> None:
-    found, (saved,) = take_attributes(text, "x", type_)
+    found, (saved,) = take_attributes(text, "x", type_, {})
     assert (found, saved.member) == (rewritten, member)
     others = {"Tensor", "Tensor?", "Tensor[]"} - {type_}
-    assert all(take_attributes(text, "x", other) == (text, []) for other in others)
+    assert all(take_attributes(text, "x", other, {}) == (text, []) for other in others)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +138,9 @@ def test_attributes_depend_on_the_type(text: str, type_: str, rewritten: str, me
         ("fmap(x, [](c10::SymInt i){return -i;})", {"i"}),
         ("[&]{ auto y = f(x); const at::Tensor& z = y; return z * 2; }()", {"y", "z"}),
         ("grad * x", set()),
+        ("grad.sum({0}) * other", set()),
+        ("[g = grad, x, &y](int i) { return g * x; }()", {"g", "i"}),
+        ("[&] { int64_t a = 1, b = 2; auto [p, q] = f(x); return grads[j]; }()", set("abpq")),
     ],
 )
 def test_names_that_a_lambda_declares(text: str, names: set[str]) -> None:

@@ -26,6 +26,7 @@ ORDER = {
     "yaml_reader": ["errors"],
     "load": ["dispatch_keys", "errors", "model", "schema", "yaml_reader"],
     "formula": [],
+    "expression": ["formula"],
     "saved_attributes": [],
     "derivative_helpers": [],
     "type_table": ["schema"],
@@ -33,7 +34,7 @@ ORDER = {
     "plan": ["autograd_plan", "model"],
     "variants": ["schema"],
     "formula_scope": ["errors", "formula", "model", "autograd_plan", "schema", "type_table"],
-    "formula_checks": ["errors", "formula", "formula_scope", "model"],
+    "formula_checks": ["errors", "expression", "formula", "formula_scope", "model", "type_table"],
     "node_analysis": [
         "errors", "formula", "formula_checks", "formula_scope", "model", "autograd_plan",
         "saved_attributes", "schema", "type_table",

@@ -24,7 +24,7 @@ def test_a_formula_that_is_no_expression_is_refused(formula: str, why: str, tmp_
     schema = "f(Tensor x) -> Tensor"
     done = run(tmp_path, ENTRY.format(schema), f'- name: {schema}\n  x: "{formula}"\n')
     assert done.status == 1
-    assert f"derivatives.yaml:2:6: error: the formula is no C++ expression: {why}" in done.report
+    assert f"derivatives.yaml:2:7: error: the formula is no C++ expression: {why}" in done.report
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,27 @@ Tensor& agtest::native::multiply_out(const Tensor& self, const Tensor& other, Te
   return at::mul_out(out, self, other);
 }
 
+Tensor& agtest::native::filled_from_(Tensor& self, const Tensor& source) {
+  return self.copy_(source * 2);
+}
+
+std::tuple<Tensor, Tensor> agtest::native::summed(const Tensor& self, const Tensor& other) {
+  return {self * 2, other + self};
+}
+
+std::tuple<Tensor&, Tensor&> agtest::native::summed_(Tensor& self, Tensor& other) {
+  other.add_(self);
+  return {self.mul_(2), other};
+}
+
+Tensor agtest::native::doubled_if(const Tensor& self, bool /*yes*/) {
+  return self * 2;
+}
+
+Tensor& agtest::native::doubled_if_(Tensor& self, bool /*yes*/) {
+  return self.mul_(2);
+}
+
 Tensor& agtest::native::multiply_(Tensor& self, const Tensor& other) {
   return self.mul_(other);
 }
