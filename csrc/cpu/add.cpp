@@ -17,6 +17,7 @@ void fill(myns::native::Pointwise& operands, const at::Scalar& alpha) {
       "myns::add",
       [&] {
         using Acc = at::opmath_type<scalar_t>;
+        (void)alpha.to<scalar_t>(); // refuses what the dtype cannot hold, as at::add does
         const auto factor = alpha.to<Acc>();
         const auto sum = [factor](Acc a, Acc b) { return static_cast<Acc>(a + factor * b); };
         myns::native::binary_kernel<scalar_t>(operands, sum, myns::native::ScalarOperand::kRounded);

@@ -21,6 +21,9 @@ Acc converted_addend(const at::Scalar& c) {
   if (c.isComplex()) {
     return c10::convert<Acc>(c.toComplexDouble());
   }
+  if (c.type() == at::kUInt64) {
+    return c10::convert<Acc>(c.toUInt64());
+  }
   return c.isFloatingPoint() ? c10::convert<Acc>(c.toDouble()) : c10::convert<Acc>(c.toLong());
 }
 

@@ -77,3 +77,17 @@ def test_a_float_alpha_of_integers_is_refused():
 def test_a_bool_alpha_of_numbers_is_refused():
     with pytest.raises(RuntimeError, match="[Bb]oolean alpha|alpha.*bool"):
         torch.ops.myns.add(torch.ones(3), torch.ones(3), alpha=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
+def test_an_integer_that_only_uint64_holds_is_added(dtype):
+    ones = torch.ones(2, dtype=dtype)
+    torch.testing.assert_close(torch.ops.myns.muladd(ones, ones, 2**63), ones * ones + 2**63)
+
+
+@pytest.mark.parametrize(("dtype", "alpha"), [(torch.float16, 70000), (torch.bfloat16, 1e39)])
+def test_an_alpha_that_the_dtype_cannot_hold_is_refused_as_by_torch(dtype, alpha):
+    ones = torch.ones(2, dtype=dtype)
+    for add in (torch.add, torch.ops.myns.add):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            add(ones, ones, alpha=alpha)
