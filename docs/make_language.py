@@ -81,6 +81,9 @@ entry of its own, or differentiates by the entry of its functional form, `mul` f
 argument's old value is copied where a formula reads it and not otherwise; in an entry of its own
 `original_self_p` and `original_self_t` are the old value and tangent, `result` is the new value. An
 argument that is written to and not returned cannot have a gradient; formulas see what was written.
+One whose gradient is `non_differentiable` loses its history, and its name is the old value. An
+operator with several differentiable results that writes to one of them has no tangents: a formula
+would read what another has written.
 An out= form refuses tensors that require grad. Formulas for views (`Tensor(a) -> Tensor(a)`) are
 refused: an operator that returns a view and has no entry says so on backward.
 
@@ -130,7 +133,7 @@ def page() -> str:
 
 def _spelled(pattern: str) -> str:
     text = pattern.replace("{}", "self").replace("\\", "")
-    return text.replace("(-?w+)", "k")
+    return text.replace("((?P<dimension>-?w+))", "(k)")
 
 
 def _table(record: type) -> str:
