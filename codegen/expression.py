@@ -97,7 +97,7 @@ class _Reader:
     def binary(self) -> int | None:
         count = self.unary()
         while operator := self.operator():
-            self.index += 1 if operator.isalpha() else len(operator)
+            self.index += 1 if operator[0].isalpha() else len(operator)
             self.unary()
             count = 1
         return count
@@ -112,10 +112,10 @@ class _Reader:
         return self.peek() if self.peek() in _BINARY else ""
 
     def unary(self) -> int | None:
-        if self.peek() in _PREFIX and self.index < len(self.tokens):
+        if (char := self.peek()) in _PREFIX:
             self.index += 1
             self.unary()
-            return 1
+            return None if char == "*" else 1
         return self.postfix()
 
     def postfix(self) -> int | None:
@@ -133,7 +133,7 @@ class _Reader:
             elif char == "[":
                 self.expression()
                 self.close("]")
-                count = 1
+                count = 1 if callee == "grads" else None
             else:
                 begin = self.index - 1
                 given = self.items(_CLOSING[char])
@@ -199,24 +199,34 @@ class _Reader:
         self.index += 1
         try:
             count = self.expression()
+            while self.accept(","):
+                self.expression()
+                count = None
             self.close(")")
         except _NoExpression:
             self.index = start
             if not self.cast_type():
                 raise
             self.unary()
-            return 1
-        if self.kind() in ("name", "number", "string") and not self.operator():
+            return None
+        is_word = self.kind() in ("name", "number", "string") and not self.operator()
+        if is_word or self.peek() in ("!", "~"):
+            end, self.index = self.index, start
+            if not self.cast_type() or self.index != end:
+                self.index = end
+                return count  # the caller meets the operand
             self.unary()
-            return 1
+            return None
         return count
 
     def cast_type(self) -> bool:
         """Step over `(type)`, where it can be one."""
         end = self.index + 1
         while end < len(self.tokens) and self.tokens[end].group() != ")":
-            token = self.tokens[end]
+            token, before = self.tokens[end], self.tokens[end - 1].group()
             if token.lastgroup != "name" and token.group() not in ("::", "<", ">", ",", "*", "&"):
+                return False
+            if before in ("*", "&") and token.group() not in ("*", "&", ">", ",", "const"):
                 return False
             end += 1
         is_type = self.index + 1 < end < len(self.tokens)
@@ -229,6 +239,8 @@ class _Reader:
         while self.peek() not in ("{", ""):
             if self.peek() == "(":
                 self.balanced()
+            elif self.peek() == "<":
+                self.angles()
             elif self.peek() in (")", "]", "}", ";", ",", "?"):
                 break
             else:
@@ -236,6 +248,15 @@ class _Reader:
         if self.peek() != "{":
             raise _NoExpression("'[' begins a lambda that has no body")
         self.balanced()
+
+    def angles(self) -> None:
+        """Step over template parameters or arguments."""
+        level = 0
+        while char := self.peek():
+            self.index += 1
+            level += {"<": 1, ">": -1}.get(char, 0)
+            if level == 0:
+                return
 
     def balanced(self) -> None:
         """Step over a bracket and all that it holds."""

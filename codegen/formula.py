@@ -13,16 +13,21 @@ from dataclasses import dataclass
 
 _TOKEN = re.compile(
     r"""(?P<comment>/\*.*?\*/)
-      | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
-      | (?P<number>\.?\d[\w.]*)
+      | (?P<string>(?:u8|[uUL])?(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'))
+      | (?P<number>\.?\d(?:'?[\w.])*)
       | (?P<name>[A-Za-z_]\w*)
       | (?P<op>->|::|\s+|.)""",
     re.VERBOSE | re.DOTALL,
 )
-# What template arguments may hold beside names and numbers.
-_IN_TEMPLATES = ("<", ">", "::", ",", "*", "&")
-_TYPE_WORDS = ("auto", "bool", "const", "double", "float", "int", "long", "string", "vector")
-_STATEMENTS = ("return", "else", "case", "throw", "co_return")
+_TYPE_WORDS = frozenset(
+    "auto bool char const double float int long short signed string string_view unsigned vector "
+    "void".split()
+)
+# Words that no declared name follows.
+_NO_TYPES = frozenset(
+    "return else case throw co_return and or not xor bitand bitor compl not_eq new delete sizeof "
+    "in goto typename".split()
+)
 _GRAD = re.compile(r"\bgrads\s*\[([^\]]*)\]")
 _MASK = re.compile(r"\bgrad_input_mask\s*\[([^\]]*)\]")
 
@@ -43,34 +48,55 @@ def tokens_of(text: str) -> list[re.Match[str]]:
 
 
 def free_names(text: str) -> list[Name]:
-    """The identifiers of a formula that are values of their own."""
+    """The identifiers of a formula that are values of their own; template arguments are none."""
     found: list[Name] = []
     tokens = tokens_of(text)
+    end = 0  # of the template arguments that were read last
     for index, token in enumerate(tokens):
-        if token.lastgroup != "name":
+        if token.lastgroup != "name" or index < end:
             continue
         before = tokens[index - 1].group() if index else ""
         after = tokens[index + 1].group() if index + 1 < len(tokens) else ""
-        if before in (".", "->", "::") or after in ("(", "::"):
-            continue
-        if after == "<" and template_end(tokens, index + 1):
-            continue
-        found.append(Name(token.group(), token.start()))
+        if after == "<" and (template := template_end(tokens, index + 1)):
+            end = template
+        elif before not in (".", "->", "::") and after not in ("(", "::"):
+            found.append(Name(token.group(), token.start()))
     return found
 
 
 def template_end(tokens: Sequence[re.Match[str]], start: int) -> int:
-    """The index behind the template arguments whose `<` is at `start`; 0 where it compares."""
-    level = 0
+    """The index behind the template arguments whose `<` is at `start`; 0 where it compares.
+
+    Behind a qualified name, or a cast, they may be anything; behind another they are types and
+    numbers, so that `a < b` compares.
+    """
+    name = tokens[start - 1].group()
+    is_trusted = name.endswith("_cast") or (start > 1 and tokens[start - 2].group() == "::")
+    level = brackets = 0
     for index in range(start, len(tokens)):
         char = tokens[index].group()
-        level += {"<": 1, ">": -1}.get(char, 0)
+        after = tokens[index + 1].group() if index + 1 < len(tokens) else ""
+        brackets += {"(": 1, "[": 1, ")": -1, "]": -1}.get(char, 0)
+        level += 0 if brackets else {"<": 1, ">": -1}.get(char, 0)
         if level == 0:
-            after = tokens[index + 1].group() if index + 1 < len(tokens) else ""
-            return index + 1 if after in ("(", "{", "::") else 0
-        if tokens[index].lastgroup not in ("name", "number") and char not in _IN_TEMPLATES:
+            is_value = is_trusted and name.endswith("_v")
+            return index + 1 if after in ("(", "{", "::") or is_value else 0
+        is_odd = brackets < 0 or char in ("?", ";", "{", "}") or (char in "&|" and char == after)
+        if is_odd or not (is_trusted or _is_type_or_number(tokens, index)):
             return 0
     return 0
+
+
+def _is_type_or_number(tokens: Sequence[re.Match[str]], index: int) -> bool:
+    word = tokens[index].group()
+    if tokens[index].lastgroup != "name":
+        return tokens[index].lastgroup == "number" or word in ("<", ">", "::", ",", "*", "&")
+    is_qualified = "::" in (tokens[index - 1].group(), tokens[index + 1].group())
+    return is_qualified or _names_type(word)
+
+
+def _names_type(word: str) -> bool:
+    return word[:1].isupper() or word in _TYPE_WORDS or word.endswith("_t")
 
 
 def local_names(text: str) -> set[str]:
@@ -90,10 +116,12 @@ def local_names(text: str) -> set[str]:
 def _lambda_end(tokens: list[re.Match[str]], start: int) -> int:
     """The index behind the body of the lambda that begins at `start`."""
     level = 0
+    is_body = False
     for index in range(start, len(tokens)):
         char = tokens[index].group()
-        level += {"{": 1, "}": -1}.get(char, 0)
-        if char == "}" and level == 0:
+        is_body = is_body or (char == "{" and level == 0)
+        level += {"{": 1, "(": 1, "[": 1, "}": -1, ")": -1, "]": -1}.get(char, 0)
+        if is_body and level == 0:
             return index + 1
     return len(tokens)
 
@@ -102,29 +130,38 @@ def _declared(tokens: list[re.Match[str]]) -> set[str]:
     """The names that a lambda declares: behind a type, before `=`, or bound by `auto [a, b]`."""
     found = set()
     captures, binds = True, False
-    for before, token, after in zip(tokens, tokens[1:], tokens[2:]):
-        last, next_ = before.group(), after.group()
+    for index in range(1, len(tokens) - 1):
+        last, token, next_ = (tokens[index + i].group() for i in (-1, 0, 1))
         if last == "]":
             captures = binds = False
-        elif token.group() == "[":
+        elif token == "[":
             binds = last in ("auto", "&")
-        if token.lastgroup != "name" or next_ == "::":
+        if tokens[index].lastgroup != "name" or next_ == "::" or token in _TYPE_WORDS:
             continue
-        is_reference = last in ("&", "*", ">") and _is_type(tokens, before)
         is_initialised = next_ == "=" and last in ("[", ",", "&")
-        follows_type = before.lastgroup == "name" and last not in _STATEMENTS
-        if is_initialised or (not captures and (binds or follows_type or is_reference)):
-            found.add(token.group())
+        follows_type = tokens[index - 1].lastgroup == "name" and last not in _NO_TYPES
+        follows_type = follows_type or (last in ("&", "*", ">") and _ends_type(tokens, index - 1))
+        if is_initialised or (not captures and (binds or follows_type)):
+            found.add(tokens[index].group())
     return found
 
 
-def _is_type(tokens: list[re.Match[str]], end: re.Match[str]) -> bool:
-    """Whether what stands before `&`, `*` or ends in `>` is a type rather than a value."""
-    index = tokens.index(end)
+def _ends_type(tokens: list[re.Match[str]], index: int) -> bool:
+    """Whether `&`, `*` or `>` at the index is the end of a type: of one that stands at the
+    beginning of a declaration, or of template arguments."""
     while index > 0 and tokens[index].group() in ("&", "*"):
         index -= 1
-    word = tokens[index].group()
-    return word == ">" or word[:1].isupper() or word in _TYPE_WORDS or word.endswith("_t")
+    if tokens[index].group() == ">":
+        starts = (i for i in range(index) if tokens[i].group() == "<")
+        return any(_is_template(tokens, start, index) for start in starts)
+    before = tokens[index - 1].group() if index else ""
+    return _names_type(tokens[index].group()) or before in ("(", ",", ";", "{", "const", "::")
+
+
+def _is_template(tokens: list[re.Match[str]], start: int, end: int) -> bool:
+    """Whether all between a `<` and a `>` can be template arguments."""
+    is_named = start > 0 and tokens[start - 1].lastgroup == "name"
+    return is_named and all(_is_type_or_number(tokens, i) for i in range(start + 1, end))
 
 
 def called_functions(text: str) -> set[str]:

@@ -82,7 +82,7 @@ class FormulaChecks:
         if not self._is_expression(formula):
             return
         for index, offset in mask_indices(formula.text):
-            if not index.isdigit() or int(index) >= len(formula.names):
+            if _is_outside(index, len(formula.names)):
                 what = f"'grad_input_mask[{index}]' in a formula for {len(formula.names)} gradients"
                 self.errors.add(formula.at(offset), what, "it counts from 0")
         if any(r.is_list for r in self.scope.flow):
@@ -115,17 +115,21 @@ class FormulaChecks:
         plain = set() if each else lists
         known = {n for n in scope.arguments if n not in with_gradient or n in plain}
         known |= {f"{name}{suffix}" for name in with_gradient - plain for suffix in ("_p", "_t")}
+        returned = {result.written for result in scope.results}
         for arg in scope.func.mutated:
-            known |= {f"original_{arg.name}_p", f"original_{arg.name}_t"}
+            if scope.parameter(arg.name) in returned:
+                known |= {f"original_{arg.name}_p", f"original_{arg.name}_t"}
         for name in free_names(formula.text):
             if name.text in with_gradient - plain and name.text not in known:
                 what = f"'{name.text}' is ambiguous in the formula of a tangent"
                 hint = f"'{name.text}_p' is its value and '{name.text}_t' its tangent"
                 self.errors.add(formula.at(name.offset), what, hint)
                 return
-        self._check_names(formula, known | {*scope.by_result, *({"i"} if each else ())})
-        names = {name.text for name in free_names(formula.text)}
-        if not names & plain and not any(name.endswith("_t") for name in names):
+        known |= {*scope.by_result, *({"i"} if each else ())}
+        if not self._check_names(formula, known):
+            return
+        tangents = {name for name in known if name.endswith("_t")} - scope.arguments.keys()
+        if not {name.text for name in free_names(formula.text)} & (plain | tangents):
             what = "the formula of a tangent uses no tangent"
             self.errors.add(formula.location, what, "the tangent of an argument 'x' is 'x_t'")
 
@@ -140,8 +144,10 @@ class FormulaChecks:
             self.errors.add(formula.at(0), what, "several values are a std::tuple")
         return True
 
-    def _check_names(self, formula: Formula, known: set[str]) -> None:
-        for name in _unknown(formula.text, known):
+    def _check_names(self, formula: Formula, known: set[str]) -> bool:
+        """Whether a formula names nothing but what it may."""
+        unknown = _unknown(formula.text, known)
+        for name in unknown:
             word = name.text
             hint = did_you_mean(word, known)
             if word[-2:] in ("_p", "_t") and word[:-2] in self.scope.arguments:
@@ -153,11 +159,12 @@ class FormulaChecks:
                 hint = f"'{self.scope.operator.name}' has {count or 'no'} results"
                 hint += f": {', '.join(self.scope.by_result)}" if count else ""
             self.errors.add(formula.at(name.offset), f"formula names no '{word}'", hint)
+        return not unknown
 
     def _check_indices(self, formula: Formula) -> None:
         flow = len(self.scope.flow)
         for index, offset in grad_indices(formula.text):
-            if not index.isdigit() or int(index) >= flow:
+            if _is_outside(index, flow):
                 what = f"'grads[{index}]' but the operator has {flow} differentiable results"
                 self.errors.add(formula.at(offset), what)
 
@@ -198,3 +205,9 @@ def _unknown(text: str, known: set[str]) -> list[Name]:
     """The names in an expression that are neither known nor its own, C++'s or ATen's."""
     known = known | _CPP_NAMES | local_names(text)
     return [n for n in free_names(text) if n.text not in known and not _CONSTANT.fullmatch(n.text)]
+
+
+def _is_outside(index: str, count: int) -> bool:
+    """Whether what stands in brackets is a number that is no index of `count` values."""
+    is_number = index.lstrip("-")[:1].isdigit()
+    return is_number and not (index.isdigit() and int(index) < count)

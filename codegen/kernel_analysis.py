@@ -89,14 +89,14 @@ def _undeclared(scope: FormulaScope, entry: NodeAnalysis) -> list[Argument]:
         if a.type.is_tensor_like
         and (
             a.name not in entry.gradients
-            or (a.name in entry.non_differentiable and _is_written_aside(scope, a.name))
+            or (a.name in entry.non_differentiable and _loses_history(scope, a.name))
         )
     ]
 
 
 def _without_tangent(scope: FormulaScope, entry: NodeAnalysis) -> list[Argument]:
     """The tensors that must not have a tangent where no formula gives the results theirs."""
-    harmless = {n for n in entry.non_differentiable if not _is_written_aside(scope, n)}
+    harmless = {n for n in entry.non_differentiable if not _loses_history(scope, n)}
     return [a for a in scope.func.arguments if a.type.is_tensor_like and a.name not in harmless]
 
 
@@ -125,23 +125,34 @@ def _check_locals(
         names |= {f"{item.name}_t", f"{item.name}_p", f"{item.name}_t_raw"}
     names |= {f"original_{scope.parameter(a.name)}" for a in scope.func.mutated}
     names |= {f"{edge.argument}_size" for edge in node.edges if edge.is_list}
-    for name in sorted(names & scope.arguments.keys()):
-        message = f"an argument of '{scope.operator.name}' cannot be called '{name}'"
+    names |= {result.flag for result in scope.results if result.condition}
+    for name in sorted(names & {*scope.arguments, *scope.by_result}):
+        message = f"an argument or result of '{scope.operator.name}' cannot be called '{name}'"
         hint = "what its formulas read of another argument or of a result has that name"
         scope.errors.add(entry.derivative.location, message, hint)
 
 
 def _check_written(scope: FormulaScope, entry: NodeAnalysis) -> None:
     """A tensor that is written to but not returned has no gradient that a formula could read."""
-    returned = {r.written for r in scope.results}
     for arg in scope.func.mutated:
-        if arg.name in entry.with_gradient and scope.parameter(arg.name) not in returned:
-            message = f"'{arg.name}' is written to and not returned: it cannot have a gradient"
-            hint = "return it, as in `-> Tensor(a!)`"
+        is_aside = _is_written_aside(scope, arg.name)
+        loses = is_aside or (scope.flow and _loses_history(scope, arg.name))
+        if arg.name in entry.with_gradient and loses:
+            why = "not returned" if is_aside else "its result is not differentiable"
+            message = f"'{arg.name}' is written to and {why}: it cannot have a gradient"
+            hint = "return it, as in `-> Tensor(a!)`" if is_aside else None
             if arg.type.name == "List":
                 message = f"the list '{arg.name}' is written to: it cannot have a gradient"
                 hint = None
             scope.errors.add(entry.derivative.location, message, hint)
+
+
+def _loses_history(scope: FormulaScope, name: str) -> bool:
+    """Whether an argument is overwritten and is no differentiable result, so that no node can
+    become its history."""
+    arg = scope.arguments.get(name)
+    flow = {r.written for r in scope.flow}
+    return arg is not None and arg.type.is_write and scope.parameter(name) not in flow
 
 
 def _is_written_aside(scope: FormulaScope, name: str) -> bool:
@@ -178,7 +189,7 @@ def _originals(
         parameter = scope.parameter(arg.name)
         if _is_written_aside(scope, arg.name):
             continue
-        if arg.name in whole or f"original_{arg.name}" in read:
+        if arg.name in whole or f"original_{parameter}" in read:
             found.append(parameter)
     return tuple(found)
 

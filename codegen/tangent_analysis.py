@@ -214,8 +214,9 @@ class TangentAnalysis:
         for name in sorted(self.written):
             tangent, primal = f"original_{name}_t" in used, f"original_{name}_p" in used
             if tangent or primal:
-                local = f"original_{name}"
-                found.append(TangentInput(local, local, tangent, primal, False, False, True))
+                local = f"original_{self.scope.parameter(name)}"
+                item = f"original_{name}"
+                found.append(TangentInput(item, local, tangent, primal, False, False, True))
         return tuple(found)
 
     def _over_parameters(

@@ -60,6 +60,7 @@ tuple. FORMULA is a C++ expression; unqualified functions are ATen's and those o
 One entry names gradients in one way. A formula that names `i` is for the i-th element of lists
 (`grads[i]`, `self[i]`). `non_differentiable` in place of a formula: no gradient flows to the
 argument. A tensor argument that no line names must not require grad: the call raises.
+In `sym_size(k)` k is a number or an argument; otherwise the tensor is saved.
 (Upstream exempts one called `output`, the result of the forward operator that an operator of a
 backward takes beside its input; so does this generator, in operators whose name has `backward`.)
 `not_implemented("name")` raises when backward reaches it. Nothing is saved but what a formula uses,

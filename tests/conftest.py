@@ -8,6 +8,7 @@ import pytest
 FOLDER = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # before the processes are given the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         group, *_ = item.path.relative_to(FOLDER).parts

@@ -63,7 +63,8 @@ class Pointwise {
 
  private:
   static bool is_plain(const at::Tensor& input) {
-    return input.is_cpu() && input.is_contiguous();
+    return input.is_cpu() && input.is_contiguous() &&
+           !input.unsafeGetTensorImpl()->is_wrapped_number();
   }
 
   static bool is_like(const at::Tensor& input, const at::Tensor& first) {

@@ -35,6 +35,10 @@ from codegen.saved_attributes import take_attributes
         ("lib :: f(x)", ["x"]),
         ("", []),
         ("non_differentiable", ["non_differentiable"]),
+        ("dim < 0 && p > (0) ? a : b", ["dim", "p", "a", "b"]),
+        ("f(a < b, c > (d))", ["a", "b", "c", "d"]),
+        ("helper<2>(x) + static_cast<MemoryFormat>(y)", ["x", "y"]),
+        ("std::vector<Device>{}", []),
     ],
 )
 def test_free_names_are_values_of_their_own(text: str, names: list[str]) -> None:
@@ -140,6 +144,9 @@ def test_attributes_depend_on_the_type(text: str, type_: str, rewritten: str, me
         ("grad * x", set()),
         ("grad.sum({0}) * other", set()),
         ("[g = grad, x, &y](int i) { return g * x; }()", {"g", "i"}),
+        ("[](const char* s, const c10::string_view& t) { return f(s, t); }(x)", {"s", "t"}),
+        ("[f = [](Tensor t) { return t; }](Tensor u) { return f(u); }(x)", {"f", "t", "u"}),
+        ("[&] { std::vector<int64_t> v; return n.dim() > z ? not q : w; }()", {"v"}),
         ("[&] { int64_t a = 1, b = 2; auto [p, q] = f(x); return grads[j]; }()", set("abpq")),
     ],
 )

@@ -32,7 +32,7 @@ inline bool tensor_has_tangent(const at::Tensor& tensor) {
   }
   const auto* meta = static_cast<const torch::autograd::AutogradMeta*>(
       tensor.unsafeGetTensorImpl()->autograd_meta());
-  const bool may_have = meta != nullptr && (meta->fw_grad_ != nullptr || meta->is_view_);
+  const bool may_have = meta != nullptr && (meta->is_view_ || meta->fw_grad_ != nullptr);
   return may_have && tensor._fw_grad(/*level=*/0).defined();
 }
 

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which formulas read as one C++ expression, and how many values they give."""
+
+from __future__ import annotations
+
+import pytest
+
+from codegen.expression import value_count, why_no_expression
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("grad", 1),
+        ("grad * other + -1 * !x", 1),
+        ("grads[0]", 1),
+        ("fs[0]", None),
+        ("f(grad)", None),
+        ("grad.sum(0).mul(x)", None),
+        ("a ? b * c : d ? e + f : g * h", 1),
+        ("a ? std::make_tuple(b, c) : f(d)", 2),
+        ("std::make_tuple(a, f(b, c), {d, e})", 3),
+        ("std::tuple<Tensor, std::vector<Tensor>>(a, b)", 2),
+        ("std::tuple<Tensor, Tensor, Tensor>{}", 3),
+        ("{a, b}", 2),
+        ("a < b && c > d", 1),
+        ("dim < 0 && p > (0) ? grad : grad * 2", 1),
+        ("f(a < b, c > (d))", None),
+        ("std::get<0>(result)", None),
+        ("helper<2>(grad)", None),
+        ("gb<-1>(grad, x)", 1),  # without a namespace it compares
+        ("lib::gb<sizeof(int)>(grad, x)", None),
+        ("std::is_same_v<int, float> ? a : b", 1),
+        ("std::array<int64_t, 1 + 1>{1, 2}", None),
+        ("IntArrayRef{1, 2}", None),
+        ("std::vector<Tensor>{a, b}", None),
+        ("(int64_t)x", None),
+        ("(const at::Tensor&)x", None),
+        ("(std::tuple<Tensor, Tensor>)f(x)", None),
+        ("(bool)!x", None),
+        ("*cached(grad)", None),
+        ("&x", 1),
+        ("(f(x), grad)", None),
+        ("(grad) * 2", 1),
+        ("x not_eq y ? grad : other", 1),
+        ("not x and y", 1),
+        ("sizeof(int)", None),
+        ("unsigned long(x)", None),
+        ('f("a" "b", u8"c", \'d\', 1\'000, 0x1Fu, .5f)', None),
+        ("grad /* twice */ * 2", 1),
+        ("grad\n  .sum()\n  .mul(x)", None),
+        ("[&] { return grad * x; }()", None),
+        ("[g = grad](Tensor x) -> std::tuple<Tensor, Tensor> { return {g, x}; }(y)", None),
+        (
+            "[]<typename T, typename U>(T a, U b) mutable { if (a) { b = 1; } }(x, y)",
+            None,
+        ),
+        ("fmap(xs, [](const Tensor& x) { return x * 2; })", None),
+    ],
+)
+def test_expressions_are_read(text: str, count: int | None) -> None:
+    assert why_no_expression(text) is None
+    assert value_count(text) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "an operand is missing at the end"),
+        ("()", "an operand is missing before ')'"),
+        ("~", "an operand is missing at the end"),
+        ("grad *", "an operand is missing at the end"),
+        ("grad other", "an operator is missing before 'other'"),
+        ("(grad * x) y", "an operator is missing before 'y'"),
+        ("x.dim() 3", "an operator is missing before '3'"),
+        ("f(grad x)", "an operator is missing before 'x'"),
+        ("f(grad, , x)", "an operand is missing before ','"),
+        ("grad ? x", "'?' without ':'"),
+        ("grad..sum()", "a name is missing behind '.'"),
+        ("std::", "a name is missing behind 'std'"),
+        ("grad, x", "',' outside of parentheses"),
+        ("grad; x", "';' ends a statement"),
+        ("grad = x", "'=' assigns"),
+        ("return grad", "'return' begins a statement"),
+        ("f(x", "')' is missing"),
+        ("x[0", "']' is missing"),
+        ("f(x))", "')' closes nothing"),
+        ("[&](x) + 1", "'[' begins a lambda that has no body"),
+        ("[&] { return x; ", "'}' is missing"),
+        ("[&] { f(x]; }()", "']' closes nothing"),
+        ("grad // twice", "'//' begins a comment"),
+        ("grad /* twice", "'/*' begins a comment that has no end"),
+        ('f("x)', "a text has no end"),
+        ("grad @ x", "'@' is no character of C++"),
+        ("(" * 5000, "it is nested too deeply"),
+    ],
+)
+def test_what_is_no_expression_says_why(text: str, why: str) -> None:
+    assert why_no_expression(text) == why
+    assert value_count(text) is None
