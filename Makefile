@@ -54,7 +54,7 @@ demo: build
 
 # Two processes, each with whole folders of tests: one builds while the other runs.
 test: build
-	$(BIN)/python -m pytest --timeout=900 --numprocesses=2 --dist=loadgroup tests
+	$(BIN)/python -m pytest --timeout=900 --numprocesses=2 tests
 
 # PyTorch's own operators, mirrored and compared with aten's; about half an hour on two cores.
 upstream: build

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the tests are spread over processes: a folder stays in one, where it builds its library."""
-
-from pathlib import Path
+"""How tests are spread over processes: a folder stays in one, where it builds its library."""
 
 import pytest
 
-FOLDER = Path(__file__).parent
 
+@pytest.hookimpl(optionalhook=True)  # of xdist
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
 
-@pytest.hookimpl(tryfirst=True)  # before the processes are given the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        group, *_ = item.path.relative_to(FOLDER).parts
-        item.add_marker(pytest.mark.xdist_group(group))
+    class FolderScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return nodeid.split("/")[1]
+
+    return FolderScheduling(config, log)
