@@ -476,3 +476,25 @@ def test_flags_are_read_as_yaml_reads_them(flags: str) -> None:
     text = f"- name: {schema}\n  output_differentiability: {flags}\n  self: grad * 2\n"
     results = operator(plan(spec(schema), text), "f").autograd.results
     assert [(r.is_differentiable, r.condition) for r in results] == [(False, None), (True, None)]
+
+
+@pytest.mark.parametrize("name", ["default", "keys", "node", "plain"])
+def test_the_old_value_has_one_name_whatever_the_argument_is_called(name: str) -> None:
+    schema = f"f_(Tensor(a!) {name}, Tensor other) -> Tensor(a!)"
+    lines = {name: "non_differentiable", "other": f"grad * {name}", "result": f"other_t * {name}"}
+    (op,) = plan(spec(schema), formulas(schema, **lines)).operators
+    autograd = op.autograd
+    (written,) = autograd.originals
+    (item,) = [i for t in autograd.tangents for i in t.inputs if i.is_original]
+    assert item.parameter == f"original_{written}"
+    assert [s.value for s in autograd.saves] == [f"save(kept(original_{written}, {written}))"]
+    assert autograd.watched == ("other", written)
+
+
+def test_what_is_overwritten_without_a_differentiable_result_refuses_gradients() -> None:
+    schema = "f_(Tensor(a!) self, Tensor(b!) other, Tensor y) -> (Tensor(a!), Tensor(b!))"
+    flags = "  output_differentiability: [True, False]\n"
+    text = formulas(schema, self="grad", other="non_differentiable", y="grad")
+    (op,) = plan(spec(schema), text.replace("\n", f"\n{flags}", 1)).operators
+    assert [t.name for t in op.autograd.without_formula] == ["other"]
+    assert "other" in [t.name for t in op.autograd.without_tangent]
