@@ -85,6 +85,18 @@ def test_results_of_one_call_share_a_node():
     assert (grad_input.output_nr, grad_weight.output_nr) == (0, 1)
 
 
+@pytest.mark.parametrize("shape", [(6,), (1,), (2, 6)], ids=str)
+@pytest.mark.parametrize("requires", [(True, True), (True, False), (False, True)], ids=str)
+def test_the_graph_of_a_product_holds_as_many_bytes_as_torchs(requires, shape):
+    a, b = (torch.ones(s).requires_grad_(r) for s, r in zip(((6,), shape), requires))
+    ours, torchs = (
+        {t.data_ptr(): t.untyped_storage().nbytes() for t in saved_by(mul, a, b)}
+        for mul in (ops.mul, torch.mul)
+    )
+    assert ours == torchs
+    assert len(ours) == sum(requires)
+
+
 def test_only_what_a_needed_gradient_uses_is_saved():
     a, b = leaf([1.0, 2.0]), torch.tensor([3.0, 4.0])
     assert [t.tolist() for t in saved_by(ops.mul, a, b)] == [[3.0, 4.0]]
