@@ -52,9 +52,9 @@ editable:
 demo: build
 	$(BIN)/python examples/char_lm/train.py
 
-# Two processes, each with whole folders of tests: one builds while the other runs.
+# Two processes, each with whole folders of tests in their order: one builds while the other runs.
 test: build
-	$(BIN)/python -m pytest --timeout=900 --numprocesses=2 tests
+	$(BIN)/python -m pytest --timeout=900 --numprocesses=2 --no-loadscope-reorder tests
 
 # PyTorch's own operators, mirrored and compared with aten's; about half an hour on two cores.
 upstream: build
