@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import dataclass
 
 from .formula import template_end, tokens_of
 
@@ -35,14 +36,23 @@ class _NoExpression(Exception):
     """Why a text is no expression."""
 
 
-def why_no_expression(text: str) -> str | None:
+@dataclass(frozen=True)
+class Mistake:
+    """Why a text is no expression, and at which of its characters that shows."""
+
+    why: str
+    offset: int
+
+
+def mistake(text: str) -> Mistake | None:
     """Why a text is no C++ expression; None where it may be one."""
+    reader = _Reader(text)
     try:
-        _Reader(text).whole()
+        reader.whole()
     except _NoExpression as error:
-        return str(error)
+        return Mistake(str(error), reader.offset)
     except RecursionError:
-        return "it is nested too deeply"
+        return Mistake("it is nested too deeply", 0)
     return None
 
 
@@ -58,12 +68,18 @@ class _Reader:
     """Reads tokens from left to right. Rules return how many values they give, None: unknown."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = tokens_of(text)
+        self.tokens, self.length = tokens_of(text), len(text)
         self.index = 0
 
+    @property
+    def offset(self) -> int:
+        """Where the next token stands."""
+        return self.tokens[self.index].start() if self.index < len(self.tokens) else self.length
+
     def whole(self) -> int | None:
-        for token, after in zip(self.tokens, [*self.tokens[1:], None]):
-            _check_characters(token, after)
+        for self.index, token in enumerate(self.tokens):
+            _check_characters(token, self.tokens[self.index + 1 : self.index + 2])
+        self.index = 0
         count = self.expression()
         if (left := self.peek()) == "":
             return count
@@ -71,9 +87,8 @@ class _Reader:
             raise _NoExpression(f"'{left}' closes nothing")
         raise _NoExpression(_LEFT.get(left, f"an operator is missing before '{left}'"))
 
-    def peek(self, ahead: int = 0) -> str:
-        index = self.index + ahead
-        return self.tokens[index].group() if index < len(self.tokens) else ""
+    def peek(self) -> str:
+        return self.tokens[self.index].group() if self.index < len(self.tokens) else ""
 
     def kind(self) -> str | None:
         return self.tokens[self.index].lastgroup if self.index < len(self.tokens) else None
@@ -204,8 +219,9 @@ class _Reader:
                 count = None
             self.close(")")
         except _NoExpression:
-            self.index = start
+            failed, self.index = self.index, start
             if not self.cast_type():
+                self.index = failed
                 raise
             self.unary()
             return None
@@ -291,13 +307,14 @@ class _Reader:
             raise _NoExpression(f"'{char}' is missing")
 
 
-def _check_characters(token: re.Match[str], after: re.Match[str] | None) -> None:
+def _check_characters(token: re.Match[str], rest: list[re.Match[str]]) -> None:
     """What would end the text of a formula early, and what C++ has no use for."""
     char = token.group()
     if char in ("'", '"'):
         raise _NoExpression("a text has no end")
-    if char == "/" and after and after.start() == token.end() and after.group() in ("/", "*"):
-        what = "begins a comment" if after.group() == "/" else "begins a comment that has no end"
-        raise _NoExpression(f"'/{after.group()}' {what}")
+    after = rest[0].group() if rest and rest[0].start() == token.end() else ""
+    if char == "/" and after in ("/", "*"):
+        what = "begins a comment" if after == "/" else "begins a comment that has no end"
+        raise _NoExpression(f"'/{after}' {what}")
     if token.lastgroup == "op" and _FOREIGN.search(char):
         raise _NoExpression(f"'{char}' is no character of C++")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .errors import Location, did_you_mean
-from .expression import value_count, why_no_expression
+from .expression import mistake, value_count
 from .formula import Name, free_names, grad_indices, local_names, mask_indices
 from .formula_scope import DIFFERENTIABLE_TYPES, FormulaScope
 from .model import NON_DIFFERENTIABLE, Formula
@@ -38,8 +38,8 @@ class FormulaChecks:
         flags = self.scope.derivative.output_differentiability or ()
         for flag in (flag for flag in flags if flag.is_condition):
             where = f"'{flag.text}' in 'output_differentiability'"
-            if (why := why_no_expression(flag.text)) is not None:
-                self.errors.add(flag.location, f"{where} is no C++ expression: {why}")
+            if (found := mistake(flag.text)) is not None:
+                self.errors.add(flag.location, f"{where} is no C++ expression: {found.why}")
             for word in _unknown(flag.text, set(self.scope.arguments)):
                 hint = did_you_mean(word.text, self.scope.arguments)
                 self.errors.add(flag.location, f"{where} names no '{word.text}'", hint)
@@ -134,8 +134,9 @@ class FormulaChecks:
             self.errors.add(formula.location, what, "the tangent of an argument 'x' is 'x_t'")
 
     def _is_expression(self, formula: Formula) -> bool:
-        if (why := why_no_expression(formula.text)) is not None:
-            self.errors.add(formula.at(0), f"the formula is no C++ expression: {why}")
+        if (found := mistake(formula.text)) is not None:
+            what = f"the formula is no C++ expression: {found.why}"
+            self.errors.add(formula.at(found.offset), what)
             return False
         wanted, given = len(formula.names), value_count(formula.text)
         if given is not None and given != wanted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.expression import value_count, why_no_expression
+from codegen.expression import mistake, value_count
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ from codegen.expression import value_count, why_no_expression
     ],
 )
 def test_expressions_are_read(text: str, count: int | None) -> None:
-    assert why_no_expression(text) is None
+    assert mistake(text) is None
     assert value_count(text) == count
 
 
@@ -96,5 +96,15 @@ def test_expressions_are_read(text: str, count: int | None) -> None:
     ],
 )
 def test_what_is_no_expression_says_why(text: str, why: str) -> None:
-    assert why_no_expression(text) == why
+    found = mistake(text)
+    assert found is not None and found.why == why
     assert value_count(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [("grad *", 6), ("grad  other", 6), ("f(a,\n  , b)", 7), ("a + (b", 6), ("a @ b", 2)],
+)
+def test_a_mistake_has_its_place(text: str, offset: int) -> None:
+    found = mistake(text)
+    assert found is not None and found.offset == offset

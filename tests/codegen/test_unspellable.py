@@ -12,19 +12,22 @@ ENTRY = "- func: {}\n  dispatch:\n    CPU: kernel\n"
 
 
 @pytest.mark.parametrize(
-    ("formula", "why"),
+    ("formula", "column", "why"),
     [
-        ("grad * 2 // twice", "'//' begins a comment"),
-        ("grad * (2", "')' is missing"),
-        ("grad) * 2", "')' closes nothing"),
-        ("grad; abort()", "';' ends a statement"),
+        ("grad * 2 // twice", 16, "'//' begins a comment"),
+        ("grad * (2", 16, "')' is missing"),
+        ("grad) * 2", 11, "')' closes nothing"),
+        ("grad; abort()", 11, "';' ends a statement"),
     ],
 )
-def test_a_formula_that_is_no_expression_is_refused(formula: str, why: str, tmp_path: Path) -> None:
+def test_a_formula_that_is_no_expression_is_refused(
+    formula: str, column: int, why: str, tmp_path: Path
+) -> None:
     schema = "f(Tensor x) -> Tensor"
     done = run(tmp_path, ENTRY.format(schema), f'- name: {schema}\n  x: "{formula}"\n')
     assert done.status == 1
-    assert f"derivatives.yaml:2:7: error: the formula is no C++ expression: {why}" in done.report
+    place = f"derivatives.yaml:2:{column}"
+    assert f"{place}: error: the formula is no C++ expression: {why}" in done.report
 
 
 @pytest.mark.parametrize(
