@@ -13,6 +13,7 @@ import codegen  # noqa: E402
 
 sys.modules["torchext.codegen"] = codegen
 from torchext.build import BuildExtension, OpLibrary  # noqa: E402
+from torchext.toolchain.op_library import PythonModule  # noqa: E402
 
 generator = [f"torchext.{package}" for package in find_packages(include=["codegen", "codegen.*"])]
 
@@ -22,7 +23,7 @@ setup(
     package_data={
         "torchext": ["py.typed"],
         # headers of generated code, and the test device's sources, for the libraries of users
-        "torchext.csrc": ["include/**/*.h", "testing/**/*"],
+        "torchext.csrc": ["include/**/*.h", "include/**/*.hpp", "testing/**/*"],
     },
     ext_modules=[
         OpLibrary(
@@ -31,7 +32,11 @@ setup(
             native_functions="native_functions.yaml",
             derivatives="derivatives.yaml",
             sources=["csrc/meta/*.cpp", "csrc/cpu/*.cpp", "csrc/cuda/*.cu"],
-        )
+            include_dirs=["csrc"],  # for ufunc/*.h
+        ),
+        PythonModule(
+            "torchext._runtime", sources=["csrc/runtime/*.cpp"], include_dirs=["csrc/include"]
+        ),
     ],
     cmdclass={"build_ext": BuildExtension},
 )

@@ -19,8 +19,12 @@ from .emit import (
     operators,
     python_nodes,
     register_autograd,
+    register_batching,
     register_dispatch,
+    register_functionalization,
     register_schema,
+    shape_rules,
+    ufunc_kernels,
 )
 from .errors import Errors, SpecError
 from .load import load_derivatives, load_operators
@@ -33,6 +37,10 @@ EMITTERS = (
     operators,
     register_schema,
     register_dispatch,
+    shape_rules,
+    ufunc_kernels,
+    register_functionalization,
+    register_batching,
     autograd_nodes,
     register_autograd,
     derivative_helpers,
@@ -40,6 +48,7 @@ EMITTERS = (
 )
 # The hand-written headers that generated code includes: in a checkout and in an installation alike.
 _RUNTIME_INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "include"
+_INCLUDE_DIRS = (_RUNTIME_INCLUDE, _RUNTIME_INCLUDE / "torchext" / "replacements")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -125,7 +134,7 @@ def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -
         "headers": files.paths("header"),
         "include_dirs": [
             "include",
-            Path(os.path.relpath(_RUNTIME_INCLUDE, out.resolve())).as_posix(),
+            *(Path(os.path.relpath(d, out.resolve())).as_posix() for d in _INCLUDE_DIRS),
         ],
         "python_sources": files.paths("python_source"),
         "python": files.paths("python"),
@@ -141,14 +150,24 @@ def _kernels(plan: Plan) -> list[dict[str, str]]:
     return [
         {
             "name": kernel.function,
-            "prototype": kernel.signature.prototype(kernel.function) if kernel.signature else "",
+            "prototype": kernel.declared.prototype(kernel.function) if kernel.declared else "",
             "schema": op.schema,
             "location": op.spec_line,
             "key": kernel.key,
         }
         for op in plan.operators
         for kernel in op.kernels
-        if not kernel.is_fallback
+        if kernel.function and kernel.is_declared
+    ] + [
+        {
+            "name": name,
+            "prototype": signature.prototype(name),
+            "schema": op.schema,
+            "location": op.spec_line,
+            "key": key,
+        }
+        for op in plan.operators
+        for name, signature, key in (op.structured.functions() if op.structured else ())
     ]
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators and derivatives to a Plan: which kernels, guards, names and shards there are.
+"""Operators and derivatives to a Plan: names, groups and shards, and what the other analyses say.
 
 Reads model records, notes in Errors what concerns several entries or the C++ they become, and
-returns values. What a backward node saves and computes is decided in autograd_analysis.
+returns values. Kernels are decided on in dispatch_analysis, structured operators in
+structured_analysis, what a backward node saves and computes in autograd_analysis.
 """
 
 from __future__ import annotations
@@ -14,20 +15,29 @@ from collections.abc import Iterable
 
 from . import type_table
 from .autograd_analysis import AutogradAnalysis
-from .autograd_plan import Tensors
+from .batching_analysis import batching_rule
+from .call_analysis import signature_of
+from .declared_forms import Forms
 from .derivative_helpers import Topic, needed_topics
-from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
+from .dispatch_analysis import kernels_of
 from .errors import Errors
 from .formula import called_functions
-from .model import Derivative, DispatchEntry, Operator
+from .layout_analysis import layout_tags
+from .model import Derivative, Operator
+from .override_analysis import own_derivatives, plan_override
 from .plan import KernelPlan, OperatorPlan, Parameter, Plan, Signature
-from .variants import derive_schema
+from .rule_calls import rule_plan
+from .structured_analysis import StructuredAnalysis
+from .variants import derive_schema, form_tag
 
-FALLBACK = "cpu_fallback"
+# Namespaces inside a library's own: no function can have these names.
+_KERNEL_NAMESPACES = ("meta", "native")
 _OPERATORS_PER_SHARD = 16
 _MOST_SHARDS = 64
 # Names that a library's namespace would hide or clash with in generated code.
-RESERVED_NAMESPACES = ("at", "c10", "caffe2", "native", "prim", "prims", "std", "torch", "torchext")
+RESERVED_NAMESPACES = (
+    "at", "aten", "c10", "caffe2", "native", "prim", "prims", "std", "torch", "torchext"
+)  # fmt: skip
 
 
 def plan_library(
@@ -40,33 +50,61 @@ def plan_library(
 ) -> Plan:
     """The plan of a library; mistakes are noted and the entries that have them are left out."""
     everything = _with_variants(list(operators), errors)
-    autograd = AutogradAnalysis(namespace, everything, derivatives, errors)
+    own = [op for op in everything if not op.is_override]
+    analyses = _OwnOperators(namespace, own, own_derivatives(derivatives, errors), errors)
     shards = _shard_count(len(everything))
     plans = []
     for operator in everything:
         group = _group(operator)
+        shard = zlib.crc32(group.encode()) % shards
         with errors.about(str(operator.name)):
-            plans.append(
-                OperatorPlan(
-                    operator=operator,
-                    group=group,
-                    shard=zlib.crc32(group.encode()) % shards,
-                    tags=_tags(operator),
-                    handle=type_table.handle_name(operator.name.identifier),
-                    signature=_signature(operator),
-                    api_name=None,
-                    api=None,
-                    kernels=_kernels(namespace, operator, errors),
-                    autograd=autograd.plan(operator),
-                    autograd_by_key=autograd.by_key(operator),
-                )
-            )
-    _check_namespace(namespace, everything, errors)
+            if operator.is_override:
+                plans.append(plan_override(namespace, operator, group, shard, errors))
+            else:
+                plans.append(analyses.plan(operator, group, shard))
+    _check_namespace(namespace, own, errors)
     _check_handles(plans, errors)
     _check_parameters(plans, errors)
     plan = Plan(namespace, specs, shards, tuple(_with_api(_with_casts(plans))))
     called = set().union(*map(called_functions, plan.formulas()))
     return dataclasses.replace(plan, helper_topics=needed_topics(topics, called))
+
+
+class _OwnOperators:
+    """What the other analyses say of the operators that the library defines."""
+
+    def __init__(
+        self,
+        namespace: str,
+        operators: list[Operator],
+        derivatives: list[Derivative],
+        errors: Errors,
+    ) -> None:
+        self.namespace, self.errors = namespace, errors
+        self.autograd = AutogradAnalysis(namespace, operators, derivatives, errors)
+        self.structured = StructuredAnalysis(namespace, operators, errors)
+        self.forms = Forms(operators)
+
+    def plan(self, operator: Operator, group: str, shard: int) -> OperatorPlan:
+        """The plan of one of them."""
+        structured = self.structured.group(operator)
+        return OperatorPlan(
+            operator=operator,
+            group=group,
+            shard=shard,
+            tags=_tags(operator),
+            handle=type_table.handle_name(operator.name.identifier),
+            signature=signature_of(operator),
+            api_name=None,
+            api=None,
+            kernels=kernels_of(self.namespace, operator, structured, self.forms, self.errors),
+            autograd=self.autograd.plan(operator),
+            autograd_by_key=self.autograd.by_key(operator),
+            structured=self.structured.plan(operator),
+            rule=rule_plan(self.namespace, operator, self.errors),
+            functional_form=self.forms.traced(operator),
+            batching=batching_rule(operator, structured, self.forms.batched(operator), self.errors),
+        )
 
 
 def _with_variants(operators: list[Operator], errors: Errors) -> list[Operator]:
@@ -112,113 +150,15 @@ def _group(operator: Operator) -> str:
 
 
 def _tags(operator: Operator) -> tuple[str, ...]:
+    """Those of the entry, and those that its schema's form gives it, as upstream does."""
     tags = dict.fromkeys(operator.tags)
+    form = form_tag(operator.func)
+    if form:
+        tags.setdefault(form)
+    tags.update(dict.fromkeys(layout_tags(operator)))
     if operator.pt2_compliant:
         tags.setdefault("pt2_compliant_tag")
     return tuple(tags)
-
-
-def _signature(operator: Operator, symint: bool = True) -> Signature | None:
-    """The C++ function type of an operator's calls; None where a type has no C++ spelling."""
-    const_ref = operator.use_const_ref_for_mutable_tensors
-    result = type_table.return_type(operator.func.returns, const_ref=const_ref)
-    if result is None or operator.func.is_vararg or operator.func.is_varret:
-        return None
-    parameters = []
-    list_ref = operator.structured or operator.structured_delegate is not None
-    for arg in operator.func.arguments:
-        type_ = type_table.argument_type(arg, symint=symint, const_ref=const_ref, list_ref=list_ref)
-        if type_ is None:
-            return None
-        default = type_table.default_value(arg, symint=symint)
-        parameters.append(Parameter(type_, type_table.parameter_name(arg.name), default))
-    return Signature(result, tuple(parameters))
-
-
-def _kernels(namespace: str, operator: Operator, errors: Errors) -> tuple[KernelPlan, ...]:
-    """The kernels of an operator; structured ones come with the generated variants."""
-    if operator.origin or operator.structured or operator.structured_delegate:
-        entries = [e for e in operator.dispatch or () if not _is_structured(operator, e)]
-    elif operator.manual_kernel_registration:
-        if operator.dispatch is not None:
-            message = "'manual_kernel_registration' and 'dispatch' exclude each other"
-            errors.add(operator.location, message)
-        return ()
-    elif operator.dispatch is None:
-        name = _default_kernel_name(operator)
-        entries = [DispatchEntry("CompositeImplicitAutograd", name, operator.location)]
-    else:
-        entries = list(operator.dispatch)
-    _check_dispatch(operator, entries, errors)
-    return tuple(_kernel(namespace, operator, entry) for entry in entries)
-
-
-def _is_structured(operator: Operator, entry: DispatchEntry) -> bool:
-    """Whether this key's kernel is an `impl` of a structured operator, as torchgen decides it."""
-    keys = ("CPU", "CUDA", "MPS", "XPU", "MTIA")
-    return not operator.structured_delegate and entry.key in keys
-
-
-def _default_kernel_name(operator: Operator) -> str:
-    name = operator.func.name.base + ("_out" if operator.func.is_out else "")
-    return type_table.identifier(name)
-
-
-def _check_dispatch(operator: Operator, entries: list[DispatchEntry], errors: Errors) -> None:
-    keys = {entry.key: entry for entry in entries}
-    for entry in entries:
-        if entry.kernel == FALLBACK and "CPU" not in keys:
-            message = f"'{FALLBACK}' for {entry.key} runs the CPU kernel, and there is none"
-            errors.add(entry.location, message, "name a kernel for CPU")
-        name = entry.kernel.rpartition("::")[2]
-        if type_table.identifier(name) != name:
-            errors.add(entry.location, f"a kernel cannot be called '{name}' in C++")
-        if entry.kernel == FALLBACK and (entry.key not in BACKENDS or entry.key in ("CPU", "Meta")):
-            errors.add(entry.location, f"{entry.key} cannot fall back to the CPU")
-    both = [k for k in ("CompositeImplicitAutograd", "CompositeExplicitAutograd") if k in keys]
-    if len(both) > 1:
-        message = f"{both[0]} and {both[1]} exclude each other"
-        hint = "an operator differentiates through its parts or by its own formula"
-        errors.add(keys[both[1]].location, message, hint)
-
-
-def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelPlan:
-    cuda = needs_cuda(entry.key)
-    if entry.kernel == FALLBACK:
-        return KernelPlan(entry.key, "", None)
-    space, _, name = entry.kernel.rpartition("::")
-    function = f"{space or namespace}::native::{name}"
-    signature = _signature(operator, symint="_symint" in name)
-    if signature is None or not is_guarded(entry.key):
-        return KernelPlan(entry.key, function, signature, needs_cuda=cuda)
-    tensors = tuple(
-        Tensors(arg.name, p.name)
-        for p, arg in zip(signature.parameters, operator.func.arguments)
-        if arg.type.is_tensor_like and (not arg.is_kwarg_only or arg.type.is_write)
-    )
-    return KernelPlan(
-        entry.key,
-        function,
-        signature,
-        device_checks=tensors if operator.device_check != "NoCheck" and len(tensors) else (),
-        device_guard=_guard(operator, signature) if operator.device_guard else None,
-        needs_cuda=cuda,
-    )
-
-
-def _guard(operator: Operator, signature: Signature) -> str | None:
-    """The parameter whose device the kernel runs on, as upstream chooses it."""
-    arguments = list(zip(operator.func.arguments, signature.parameters))
-    if {"dtype", "layout", "device", "pin_memory"} <= {
-        arg.name for arg, _ in arguments if arg.is_kwarg_only
-    }:
-        return "device"
-    own = [pair for pair in arguments if pair[0].name == "self"]
-    out = [pair for pair in arguments if pair[0].is_kwarg_only and pair[0].type.is_write]
-    for arg, parameter in [*own, *out, *arguments]:
-        if arg.type.plain in ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]"):
-            return parameter.name
-    return None
 
 
 def _check_namespace(namespace: str, operators: list[Operator], errors: Errors) -> None:
@@ -228,7 +168,7 @@ def _check_namespace(namespace: str, operators: list[Operator], errors: Errors) 
             message = f"operator of namespace '{own}' in a library for namespace '{namespace}'"
             with errors.about(str(operator.name)):
                 errors.add(operator.location, message)
-        if operator.func.name.base in ("native",) and not operator.origin:
+        if operator.func.name.base in _KERNEL_NAMESPACES and not operator.origin:
             message = f"an operator cannot be called '{operator.func.name.base}'"
             with errors.about(str(operator.name)):
                 errors.add(operator.location, message, "the kernels' C++ namespace has this name")

@@ -17,7 +17,8 @@ from .errors import Errors, did_you_mean
 from .kernel_analysis import kernel_plan
 from .model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
 from .node_analysis import NodeAnalysis
-from .schema import OperatorName, Return, Schema
+from .schema import OperatorName, Return
+from .variants import functional_signature
 
 _COMPOSITE_IMPLICIT = {"CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor"}
 _DEFAULT = "Default"
@@ -59,7 +60,7 @@ class AutogradAnalysis:
         name = operator.name
         self.derivatives[name] = derivative
         if not operator.func.mutated:
-            self.functional.setdefault(_signature(operator.func), []).append(name)
+            self.functional.setdefault(functional_signature(operator.func), []).append(name)
         for key, formulas in derivative.dispatch:
             if _has_gradient(operator, formulas):
                 prefix = node_prefix(name.base) + ("" if key == _DEFAULT else key)
@@ -140,7 +141,7 @@ class AutogradAnalysis:
         written = [r for r in func.returns if r.type.is_write]
         if is_composite_implicit(operator) or not written or written[0].type.name != "Tensor":
             return None
-        found = self.functional.get(_signature(func), [])
+        found = self.functional.get(functional_signature(func), [])
         same = [name for name in found if name.overload == func.name.overload]
         return next(iter([*same, *found]), None)
 
@@ -182,15 +183,6 @@ def _autograd_key(key: str) -> str:
 def _has_gradient(operator: Operator, formulas: tuple[Formula, ...]) -> bool:
     arguments = {a.name for a in operator.func.arguments}
     return any(arguments & set(f.names) and f.text != NON_DIFFERENTIABLE for f in formulas)
-
-
-def _signature(func: Schema) -> str:
-    """What an in-place form and its functional form have in common."""
-    base = func.name.base
-    if func.name.is_inplace:
-        base = f"__{base[3:]}" if base.startswith("__") else base[:-1]
-    arguments = ", ".join(f"{a.type.bare()} {a.name}" for a in func.arguments)
-    return f"{base}({arguments}) -> {', '.join(str(r.type.bare()) for r in func.returns)}"
 
 
 def _is_odd_result(result: Return) -> bool:

@@ -28,18 +28,23 @@ DISPATCH_KEYS = frozenset(
     [f + b for f in FUNCTIONALITIES for b in BACKENDS] + [*COMPOSITE_KEYS, *_OTHER_KEYS]
 )
 
-# Keys whose kernels run below autograd, one for each functionality and backend.
-BACKEND_KEYS = frozenset(f + b for f in FUNCTIONALITIES[:-1] for b in BACKENDS) | {
-    "MkldnnCPU", "Vulkan", "Metal", "FPGA",
-}  # fmt: skip
+# Keys of tensors whose memory only their own kernels can read.
+_OPAQUE_KEYS = frozenset({"MkldnnCPU", "Vulkan", "Metal", "FPGA"})
+# Keys whose kernels run below autograd, one for each functionality and backend, and opaque ones.
+BACKEND_KEYS = frozenset(f + b for f in FUNCTIONALITIES[:-1] for b in BACKENDS) | _OPAQUE_KEYS
 # Backends of one device only, whose kernels need no device guard and no same-device check.
 _UNGUARDED_BACKENDS = ("CPU", "Meta", "Lazy", "XLA")
 
 
 def is_guarded(key: str) -> bool:
     """Whether kernels of this key run on one of several devices, so that a guard must select it."""
-    plain = key not in ("MkldnnCPU", "Vulkan", "Metal", "FPGA")
-    return key in BACKEND_KEYS and plain and not key.endswith(_UNGUARDED_BACKENDS)
+    is_plain = key in BACKEND_KEYS and key not in _OPAQUE_KEYS
+    return is_plain and not key.endswith(_UNGUARDED_BACKENDS)
+
+
+def is_strided(key: str) -> bool:
+    """Whether kernels of this key run below autograd on tensors that have strides."""
+    return key in BACKEND_KEYS - _OPAQUE_KEYS and not key.startswith("Sparse")
 
 
 def needs_cuda(key: str) -> bool:

@@ -14,8 +14,21 @@ from typing import Any
 
 from .dispatch_keys import DISPATCH_KEYS
 from .errors import Errors, Location, did_you_mean
-from .model import NON_DIFFERENTIABLE, Derivative, DispatchEntry, Flag, Formula, Operator, spec_keys
-from .schema import OperatorName, Schema, SchemaError
+from .model import (
+    NON_DIFFERENTIABLE,
+    OVERRIDABLE,
+    Derivative,
+    DispatchEntry,
+    Flag,
+    Formula,
+    Line,
+    MetaRule,
+    Operator,
+    ResultRule,
+)
+from .schema import OperatorName, Schema
+from .schema_parser import SchemaError, parse_name, parse_schema
+from .spec_keys import spec_keys
 from .yaml_reader import Node, YamlReader, kind
 
 # Tags of torch 2.11 to 2.14.
@@ -27,8 +40,11 @@ TAGS = (
 ).split()
 # What `dispatch:` of a derivatives entry may name.
 _AUTOGRAD_KEYS = ("Default", *sorted(k for k in DISPATCH_KEYS if k.startswith("Autograd")))
+_RESULT_KEYS = ("like", "size", "dtype", "strides", "when")
 _CHOICES = {
+    "autocast": ("lower_precision_fp", "fp32", "promote"),
     "device_check": ("ExactSame", "NoCheck"),
+    "layout": ("any", "contiguous", "last_dim_contiguous"),
     "variants": ("function", "method"),
     "tags": TAGS,
 }
@@ -78,7 +94,8 @@ def _entry_name(node: Node, key: str) -> str | None:
     texts = [value.value for name, value in pairs if name.value == key]
     if not texts or not isinstance(texts[0], str):
         return None
-    return texts[0].partition("(")[0].strip().rpartition("::")[2]
+    name = texts[0].partition("(")[0].strip()
+    return name if name.startswith(f"{OVERRIDABLE}::") else name.rpartition("::")[2]
 
 
 def _schema(reader: YamlReader, node: Node) -> Schema | None:
@@ -86,7 +103,7 @@ def _schema(reader: YamlReader, node: Node) -> Schema | None:
     if text is None:
         return None
     try:
-        return Schema.parse(text)
+        return parse_schema(text)
     except SchemaError as error:
         reader.errors.add(reader.location(node, error.offset), error.message, error.hint)
         return None
@@ -94,7 +111,7 @@ def _schema(reader: YamlReader, node: Node) -> Schema | None:
 
 def _operator_name(errors: Errors, text: str, place: Location) -> OperatorName | None:
     try:
-        return OperatorName.parse(text)
+        return parse_name(text)
     except SchemaError as error:
         at = dataclasses.replace(place, column=place.column + error.offset)
         errors.add(at, error.message, error.hint)
@@ -122,7 +139,9 @@ class _OperatorEntry:
         if func is None:
             return None
         given = {name: value for name, value in values.items() if value is not None}
-        return Operator(location=self.reader.location(self.node), func=func, **given)
+        places = {name: self.reader.location(n) for name, n in nodes.items()}
+        location = self.reader.location(self.node)
+        return Operator(location=location, func=func, locations=places, **given)
 
     def value(self, name: str, form: str, node: Node) -> Any:
         special: Callable[[Node], Any] | None = getattr(self, f"read_{name}", None)
@@ -176,22 +195,70 @@ class _OperatorEntry:
         ]
         return tuple(name for name in names if name is not None)
 
-    def read_ufunc_inner_loop(self, node: Node) -> tuple[tuple[str, str], ...]:
-        if hasattr(node, "value") and isinstance(node.value, str):
-            return (("Generic", node.value),)
-        what = "'ufunc_inner_loop'"
-        loops = self.reader.mapping(
-            node, ("Generic", "ScalarOnly", "CUDAFunctor", "CPUScalar"), what
+    def read_ufunc_inner_loop(self, node: Node) -> tuple[tuple[str, Line], ...]:
+        loops = {"Generic": node}
+        if kind(node) == "a map":
+            keys = ("Generic", "ScalarOnly", "CPUScalar")
+            loops = self.reader.mapping(node, keys, "'ufunc_inner_loop'")
+        texts = {k: (self.reader.text(n, f"the loop for '{k}'"), n) for k, n in loops.items()}
+        return tuple(
+            (k, Line(text, self.reader.location(n)))
+            for k, (text, n) in texts.items()
+            if text is not None
         )
-        texts = {k: self.reader.text(v, f"the loop for '{k}'") for k, v in loops.items()}
-        return tuple((k, text) for k, text in texts.items() if text is not None)
 
-    def read_precomputed(self, node: Node) -> tuple[str, ...]:
-        if not isinstance(node.value, list):
-            self.reader.errors.add(self.reader.location(node), "expected 'precomputed' as a list")
+    def read_layout(self, node: Node) -> tuple[tuple[str, Line], ...]:
+        found = []
+        for name, (key_node, value) in self.reader.located_mapping(node, None, "'layout'").items():
+            text = self.reader.text(value, f"the layout of '{name}'")
+            if text is None or not self.is_choice("layout", text, value):
+                text = "any"  # the argument's name is still to be checked
+            found.append((text, Line(name, self.reader.location(key_node))))
+        return tuple(found)
+
+    def read_meta(self, node: Node) -> MetaRule | None:
+        nodes = self.reader.mapping(node, ("check", "results", *_RESULT_KEYS), "'meta'")
+        if kind(node) != "a map":
+            return None
+        checks = nodes.pop("check", None)
+        results = nodes.pop("results", None)
+        if results is not None and nodes:
+            place = self.reader.location(next(iter(nodes.values())))
+            self.errors.add(place, "'results' has the rules of all results")
+        if results is not None:
+            found = self.reader.mapping(results, None, "'results'")
+            rules = tuple(
+                self.result_rule(
+                    name, item, self.reader.mapping(item, _RESULT_KEYS, f"the rule of '{name}'")
+                )
+                for name, item in found.items()
+            )
+        else:
+            rules = (self.result_rule(None, node, nodes),)
+        return MetaRule(self.reader.location(node), rules, self.checks(checks))
+
+    def result_rule(self, name: str | None, node: Node, nodes: dict[str, Node]) -> ResultRule:
+        texts = {key: self.reader.text(nodes[key], f"'{key}'") for key in nodes}
+        lines = {
+            key: Line(text, self.reader.location(nodes[key]))
+            for key, text in texts.items()
+            if text is not None
+        }
+        return ResultRule(self.reader.location(node), name, **lines)
+
+    def checks(self, node: Node | None) -> tuple[Line, ...]:
+        if node is None:
             return ()
-        texts = [self.reader.text(item, "an item of 'precomputed'") for item in node.value]
-        return tuple(text for text in texts if text is not None)
+        items = node.value if kind(node) == "a list" else [node]
+        texts = [(self.reader.text(item, "a check"), item) for item in items]
+        return tuple(Line(t, self.reader.location(n)) for t, n in texts if t is not None)
+
+    def read_precomputed(self, node: Node) -> tuple[Line, ...]:
+        if kind(node) != "a list":
+            self.errors.add(self.reader.location(node), "expected 'precomputed' as a list")
+            return ()
+        texts = [(self.reader.text(item, "an item of 'precomputed'"), item) for item in node.value]
+        return tuple(Line(t, self.reader.location(n)) for t, n in texts if t is not None)
 
 
 def _is_kernel_name(text: str) -> bool:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One frozen record per YAML entry. The fields, with their descriptions, are the language.
 
-A field made by `key` is a key of the YAML file; `load` accepts just these, and docs/language.md
-is written from their descriptions.
+A field made by `key` is a key of the YAML file.
 """
 
 from __future__ import annotations
@@ -13,37 +12,10 @@ from typing import Any
 
 from .errors import Location
 from .schema import OperatorName, Schema
+from .spec_keys import key
 
-_REQUIRED = object()
-
-
-def key(
-    doc: str,
-    form: str,
-    default: Any = _REQUIRED,
-    *,
-    is_extension: bool = False,
-    without_effect: str | None = None,
-) -> Any:
-    """A field that is a YAML key.
-
-    doc says what it decides; form is one of text, flag, list, map, schema; without_effect says why
-    a key that upstream knows changes nothing in what is generated here.
-    """
-    metadata = {
-        "doc": doc,
-        "form": form,
-        "is_extension": is_extension,
-        "without_effect": without_effect,
-    }
-    if default is _REQUIRED:
-        return dataclasses.field(metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
-
-
-def spec_keys(record: type) -> dict[str, dataclasses.Field[Any]]:
-    """The YAML keys of a record type, in the order of its fields."""
-    return {f.name: f for f in dataclasses.fields(record) if "doc" in f.metadata}
+# The namespace whose operators an entry may give kernels to, in place of defining its own.
+OVERRIDABLE = "aten"
 
 
 @dataclass(frozen=True)
@@ -55,10 +27,38 @@ class DispatchEntry:
     location: Location
 
 
-_STRUCTURED = (
-    "structured kernels come with the generated variants; the operator's schema is registered "
-    "and its structured kernels are left out"
-)
+@dataclass(frozen=True)
+class Line:
+    """Text of a spec that analysis reads further."""
+
+    text: str
+    location: Location
+
+    def at(self, offset: int) -> Location:
+        """Where the character with this offset stands."""
+        return dataclasses.replace(self.location, column=self.location.column + offset)
+
+
+@dataclass(frozen=True)
+class ResultRule:
+    """What `meta:` says of one result."""
+
+    location: Location
+    name: str | None  # None: the only one
+    like: Line | None = None
+    size: Line | None = None
+    dtype: Line | None = None
+    strides: Line | None = None
+    when: Line | None = None
+
+
+@dataclass(frozen=True)
+class MetaRule:
+    """`meta:`, the shape rule of an operator."""
+
+    location: Location
+    results: tuple[ResultRule, ...]
+    checks: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class Operator:
     location: Location
     func: Schema = key(
         "The schema: `name.overload(arguments) -> returns`, everything that the dispatcher takes. "
-        "A namespace, where written, is that of the library.",
+        "A namespace, where written, is that of the library; an entry of namespace `aten` gives "
+        "kernels to an operator of PyTorch's, see below.",
         "schema",
     )
     dispatch: tuple[DispatchEntry, ...] | None = key(
@@ -127,7 +128,9 @@ class Operator:
     )
     autogen: tuple[OperatorName, ...] = key(
         "Names of the functional or out= forms to derive from this entry; they are operators too. "
-        "Their schemas are registered; kernels come with the generated variants.",
+        "With `meta:` the kernels write to the out= tensors; otherwise an out= form calls the "
+        "functional one and copies, and a functional form clones what this entry writes to. A "
+        "functional form of an out= entry has no kernel.",
         "list",
         (),
     )
@@ -138,29 +141,73 @@ class Operator:
         "Arguments whose default is left out of the C++ API.", "list", ()
     )
     structured: bool = key(
-        "True: one meta function and one kernel per device. Its CPU, CUDA, MPS, XPU and MTIA "
-        "kernels come with the generated variants and are left out.",
+        "True, on an out= form: one meta function sets the results' sizes and dtypes, and one "
+        "`impl` per device fills them; the functional and in-place forms that delegate to it, all "
+        "their wrappers and Meta kernels are generated. Its CPU, CUDA, MPS, XPU and MTIA kernels "
+        "are classes, see below; kernels of other keys are plain functions.",
         "flag",
         False,
     )
     structured_delegate: str | None = key(
-        "The out= form whose structured kernel this operator runs. It has no kernel of its own.",
+        "On a functional or in-place form: the out= form whose meta function and kernels it runs.",
         "text",
         None,
     )
     structured_inherits: str | None = key(
-        "The base class of the structured kernel's meta class.", "text", None,
-        without_effect=_STRUCTURED,
-    )  # fmt: skip
-    precomputed: tuple[str, ...] = key(
-        "What the meta function hands to the kernel in place of arguments.", "list", (),
-        without_effect=_STRUCTURED,
-    )  # fmt: skip
-    ufunc_inner_loop: tuple[tuple[str, str], ...] = key(
-        "One scalar function from which CPU and CUDA kernels are made, per group of dtypes.",
+        "The base of the meta class: `TensorIteratorBase`, whose `build` functions broadcast, "
+        "promote and set the result. Without the key: `torchext::MetaBase`.",
+        "text",
+        None,
+    )
+    precomputed: tuple[Line, ...] = key(
+        "What the meta function hands to the kernel: lines `argument -> type name, ...` for what "
+        "stands in an argument's place, and at last a line `type name, ...` for what comes after "
+        "all arguments.",
+        "list",
+        (),
+    )
+    ufunc_inner_loop: tuple[tuple[str, Line], ...] = key(
+        "One scalar function from which CPU and CUDA kernels are made: `name (dtypes)`, or a map "
+        "of `Generic`, `ScalarOnly` and `CPUScalar` to that. The dtypes are names of ScalarType "
+        "or of their groups.",
         "map",
         (),
-        without_effect=_STRUCTURED,
+    )
+    meta: MetaRule | None = key(
+        "The size, dtype and strides of each result, and what is checked before: one rule for the "
+        "results that the kernels receive, the Meta kernel and the out= form of `autogen:`. See "
+        "below.",
+        "map",
+        None,
+        is_extension=True,
+    )
+    autocast: str | None = key(
+        "What autocast does with the operator's floating point arguments, on the CPU, CUDA and "
+        "PrivateUse1: `lower_precision_fp` casts them to autocast's dtype, `fp32` to float32, "
+        "`promote` to float32 where one of them is and to autocast's dtype otherwise; float64 "
+        "stays. Without the key it leaves them alone.",
+        "text",
+        None,
+        is_extension=True,
+    )
+    vmap: str | None = key(
+        "How one call serves a whole batch of torch.vmap: `pointwise` where all arguments "
+        "broadcast; `leading` where the operator treats the elements of the leading dimension one "
+        "by one, or `leading(arguments)` where only these have that dimension: without names, "
+        "those of type `Tensor`. Forms of a structured operator and of `autogen:` share it. "
+        "Without the key: a call for each example.",
+        "text",
+        None,
+        is_extension=True,
+    )
+    layout: tuple[tuple[str, Line], ...] = key(  # the layout, and the argument's name
+        "Per argument what the operator's kernels may rely on: `contiguous`; "
+        "`last_dim_contiguous`, stride 1 in the last dimension; `any`, as every argument without "
+        "the key. A tensor that is not laid out so is copied; a copy of one that the kernel writes "
+        "to is written back.",
+        "map",
+        (),
+        is_extension=True,
     )
     variants: tuple[str, ...] = key(
         "`function`, `method` or both.", "list", ("function",),
@@ -177,11 +224,24 @@ class Operator:
         without_effect="it sorts torch's own Python bindings only",
     )  # fmt: skip
     origin: Operator | None = None  # the entry whose autogen: declares this one
+    locations: dict[str, Location] = dataclasses.field(
+        default_factory=dict, compare=False, repr=False
+    )  # of the values of its keys
+
+    def at(self, key: str) -> Location:
+        """Where the value of a key stands; the entry itself where it has none."""
+        return self.locations.get(key, self.location)
 
     @property
     def name(self) -> OperatorName:
-        """The operator's name, without namespace."""
-        return OperatorName(self.func.name.base, self.func.name.overload)
+        """The operator's name, without the library's own namespace."""
+        kept = self.func.name.namespace if self.is_override else ""
+        return OperatorName(self.func.name.base, self.func.name.overload, kept)
+
+    @property
+    def is_override(self) -> bool:
+        """Whether the entry gives kernels to an operator that PyTorch defines."""
+        return self.func.name.namespace == OVERRIDABLE
 
 
 NON_DIFFERENTIABLE = "non_differentiable"  # a formula that says that there is no gradient

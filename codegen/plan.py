@@ -9,6 +9,7 @@ from functools import cached_property
 
 from .autograd_plan import AutogradPlan, NodePlan, Tensors
 from .model import Operator
+from .schema import OperatorName
 
 
 @dataclass(frozen=True)
@@ -52,26 +53,149 @@ class Signature:
 
 
 @dataclass(frozen=True)
+class LaidOut:
+    """An argument that a kernel is given in a layout of `layout:`."""
+
+    parameter: str
+    layout: str  # a value of torchext::StridesOf
+    is_written: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the kernel is given."""
+        return f"{self.parameter}_laid_out"
+
+
+@dataclass(frozen=True)
+class StructuredCall:
+    """How a generated function runs the meta function and the kernel of a structured operator."""
+
+    form: str  # a class template of torchext/structured.h or structured_meta.h
+    home: str  # where new results come from; empty where the template says it
+    meta_class: str  # the class that has `meta`, and `impl` where one runs; qualified
+    written: tuple[str, ...]  # the parameters that are results
+    results: int
+    meta_arguments: tuple[str, ...]
+    impl_arguments: tuple[str, ...] = ()  # all but the results
+    runs_impl: bool = False
+    has_rule: bool = False  # the class is generated from `meta:`
+    kernel_function: str | None = None  # what runs in place of the class's `impl`
+    keeps_precomputed: bool = False
+    out_handle: str | None = None  # the out= form that fills the results, for a composite kernel
+    out_arguments: tuple[str, ...] = ()  # all but the results
+    separated: tuple[str, ...] = ()  # inputs that results must not overlap; the first may be one
+    stand_ins: tuple[str, ...] = ()  # tensors of an iterator, whose sizes may be symbolic
+    laid_out: tuple[LaidOut, ...] = ()
+
+
+@dataclass(frozen=True)
+class DeclaredForm:
+    """How a form that `autogen:` declares calls another one: a function of
+    torchext/declared_forms.h, and the form's name."""
+
+    function: str
+    target: OperatorName
+
+
+@dataclass(frozen=True)
 class KernelPlan:
     """What is registered for one operator and one dispatch key."""
 
     key: str
-    function: str  # qualified C++ name; empty for cpu_fallback
-    signature: Signature | None  # None: a boxed kernel
+    function: str  # qualified C++ name; empty for cpu_fallback and kernels that are classes
+    signature: Signature | None  # of what is registered; None: a boxed kernel
     device_checks: tuple[Tensors, ...] = ()  # those that must be on one device
     device_guard: str | None = None  # the expression whose device the guard selects
     needs_cuda: bool = False  # compiled only where CUDA is
     is_overloaded: bool = False  # other kernels of this name take other arguments
+    is_declared: bool = True  # False: as the kernel of another key
+    structured: StructuredCall | None = None
+    declared_form: DeclaredForm | None = None
+    autocast: str | None = None  # the policy and device of an autocast kernel
+    takes_results: Signature | None = None  # the kernel's own type, where it is given its results
+    laid_out: tuple[LaidOut, ...] = ()
+    returned: str | None = None  # what is returned where `result` is the kernel's own
+
+    @property
+    def declared(self) -> Signature | None:
+        """The type that the kernel is declared with."""
+        return self.takes_results or self.signature
 
     @property
     def is_fallback(self) -> bool:
         """Whether the key runs the CPU kernel on copies."""
-        return not self.function
+        return not (self.function or self.structured or self.declared_form or self.autocast)
 
     @property
     def is_wrapped(self) -> bool:
-        """Whether a generated function checks devices or sets the guard before the kernel runs."""
-        return bool(self.device_checks) or self.device_guard is not None
+        """Whether a generated function runs before the kernel."""
+        return bool(self.device_checks or self.laid_out) or self.device_guard is not None
+
+
+@dataclass(frozen=True)
+class RulePlan:
+    """The class whose meta function is generated from an entry's `meta:`."""
+
+    name: str  # qualified
+    meta: Signature
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UfuncPlan:
+    """The loops that are generated for one structured operator from scalar functions."""
+
+    cpu: tuple[tuple[str, str], ...]  # dtype and scalar function
+    cuda: tuple[tuple[str, str], ...]
+    tensors: tuple[str, ...]  # the parameters that are operands
+    scalars: tuple[tuple[str, bool], ...]  # the others, and whether they are an at::Scalar
+
+
+@dataclass(frozen=True)
+class StructuredKernel:
+    """The class whose `impl` runs for one or several dispatch keys."""
+
+    name: str  # qualified
+    keys: tuple[str, ...]
+    is_generated: bool = False  # its `impl` is a loop over a scalar function
+
+
+@dataclass(frozen=True)
+class StructuredPlan:
+    """The classes of one structured operator: one meta function, one kernel per device."""
+
+    meta_class: str  # qualified
+    base: str
+    meta: Signature
+    impl: Signature
+    precomputed: tuple[Parameter, ...]
+    kernels: tuple[StructuredKernel, ...]
+    ufunc: UfuncPlan | None = None
+
+    def functions(self) -> Iterator[tuple[str, Signature, str]]:
+        """The functions that the library's author defines, with their types and dispatch keys."""
+        yield f"{self.meta_class}::meta", self.meta, "Meta"
+        for kernel in self.kernels:
+            if not kernel.is_generated:
+                yield f"{kernel.name}::impl", self.impl, ", ".join(kernel.keys)
+
+
+@dataclass(frozen=True)
+class BatchingRule:
+    """How a call serves a whole batch: a function of torchext/batching.h, and what it is given; or
+    the functional form that an out= form calls."""
+
+    function: str
+    rows: tuple[str, ...] = ()  # the arguments that have the leading dimension
+    form: OperatorName | None = None
+
+
+@dataclass(frozen=True)
+class OverridePlan:
+    """What the library asks of an operator that it gives kernels to and does not define."""
+
+    namespace: str
+    covers: tuple[str, ...]  # keys whose kernels must not hide a gradient through the parts
 
 
 @dataclass(frozen=True)
@@ -83,17 +207,24 @@ class OperatorPlan:
     shard: int
     tags: tuple[str, ...]
     handle: str  # name of the typed handle
-    signature: Signature | None  # of the dispatcher's call; None: there is no C++ spelling
+    signature: Signature | None  # of its typed handle; None: it has none
     api_name: str | None  # function of the C++ API; None: there is none
     api: Signature | None
     kernels: tuple[KernelPlan, ...]
     autograd: AutogradPlan
     autograd_by_key: tuple[tuple[str, AutogradPlan], ...] = ()  # keys with formulas of their own
+    structured: StructuredPlan | None = None  # of an out= form
+    rule: RulePlan | None = None
+    functional_form: OperatorName | None = None  # by which a form that writes is functionalized
+    batching: BatchingRule | None = None
+    override: OverridePlan | None = None  # None: the operator is the library's own
 
     @cached_property
     def schema(self) -> str:
-        """The schema as registered."""
+        """The schema as registered, with a namespace that is not the library's."""
         func = self.operator.func
+        if self.override:
+            return str(func)
         return (
             str(func).removeprefix(f"{func.name.namespace}::") if func.name.namespace else str(func)
         )

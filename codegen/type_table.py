@@ -160,6 +160,39 @@ def argument_type(
     return row.argument if row else None
 
 
+# How the meta function and kernels of structured operators take what is not spelled as above.
+_STRUCTURED = {
+    "Tensor?": "at::OptionalTensorRef",
+    "Scalar?": "at::OptionalScalarRef",
+    "Tensor[]": "const at::ITensorListRef&",
+    "Tensor?[]": "at::IOptTensorListRef",
+    "DimVector": "at::DimVector",
+}
+# Those that a meta function may hand to a kernel: their values outlive it.
+_PRECOMPUTED = {"Tensor": "at::Tensor", "Scalar": "at::Scalar", "DimVector": "at::DimVector"}
+
+
+def structured_type(type_: Type) -> str | None:
+    """The C++ type of a parameter of a structured operator; None where there is none."""
+    plain = without_symint(type_.bare())
+    row = None if "SymInt[][]" in type_.plain else _row(plain)
+    return _STRUCTURED.get(plain.plain) or (row.argument if row else None)
+
+
+def precomputed_type(type_: Type) -> str | None:
+    """The type of a member in which a meta function keeps a value for the kernel."""
+    plain = without_symint(type_.bare())
+    row = _row(plain)
+    is_value = row is not None and row.value == row.argument
+    return _PRECOMPUTED.get(plain.plain) or (row.value if row and is_value else None)
+
+
+def is_converted(type_: Type) -> bool:
+    """Whether a dispatcher's argument is converted for a structured operator."""
+    holds_symint = any(t.name == "SymInt" for t in type_.walk())
+    return type_.plain in ("Tensor?", "Scalar?") or holds_symint
+
+
 def return_type(returns: Iterable[Return], *, const_ref: bool = False) -> str | None:
     """The C++ result type of an operator; None where there is none."""
     types: list[str] = []
@@ -261,11 +294,12 @@ KEYWORDS = frozenset(  # of C++
 )
 # What the generated functions around a call use themselves; an argument must not hide it.
 _USED = frozenset(
-    "any_requires_grad check_new check_no_requires_grad check_no_tangent check_no_view "
-    "check_not_complex collect_edges device_of guard handle has_tangent kept keys make_node "
-    "node operators primal_of raw_tangent_of rebase_result_history records same_device save "
-    "save_value save_written schema set_result_history set_tangent tangent_of unshared "
-    "variable_list writable_tangent_of".split()
+    "any_requires_grad as_argument check_new check_no_requires_grad check_no_tangent "
+    "check_no_view check_not_complex collect_edges device_of guard handle has_tangent iter "
+    "kept keys make_node node op operators opmath_t precomputed primal_of raw_tangent_of "
+    "rebase_result_history records same_device save save_value save_written scalar_t schema "
+    "set_result_history set_tangent stand_ins tangent_of unshared variable_list "
+    "writable_tangent_of".split()
 )
 
 
@@ -282,4 +316,5 @@ def identifier(name: str) -> str:
 
 def parameter_name(name: str) -> str:
     """The identifier of an argument or result, which must hide nothing that generated code uses."""
-    return f"{name}_" if name in _USED else identifier(name)
+    is_used = name in _USED or name.startswith("stand_in_")
+    return f"{name}_" if is_used else identifier(name)

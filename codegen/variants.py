@@ -13,6 +13,36 @@ from dataclasses import replace
 
 from .schema import Alias, Argument, OperatorName, Return, Schema, Type
 
+
+def functional_signature(schema: Schema) -> str:
+    """What the functional, in-place and out= forms of an operator have in common."""
+    base = schema.name.base
+    if schema.name.is_inplace:
+        base = f"__{base[3:]}" if base.startswith("__") else base[:-1]
+    kept = (a for a in schema.arguments if not (a.is_kwarg_only and a.type.is_write))
+    arguments = ", ".join(f"{a.type.bare()} {a.name}" for a in kept)
+    returns = ", ".join(str(r.type.bare()) for r in schema.returns)
+    return f"{base}({arguments}) -> {returns if len(schema.returns) == 1 else f'({returns})'}"
+
+
+def form_tag(schema: Schema) -> str | None:
+    """The tag of an operator that only writes results to keyword arguments (`out`), or only its
+    first argument, which it returns (`inplace`)."""
+    written, returned = [a.type for a in schema.mutated], [r.type for r in schema.returns]
+    if not written or any(type_.name != "Tensor" for type_ in written):
+        return None
+    if all(a.is_kwarg_only for a in schema.mutated):
+        return "out" if not returned or _aliases(returned) == _aliases(written) else None
+    first = schema.arguments[0]
+    is_first = [*schema.mutated] == [first] and not first.is_kwarg_only
+    is_inplace = is_first and schema.name.is_inplace and _aliases(returned) == _aliases(written)
+    return "inplace" if is_inplace else None
+
+
+def _aliases(types: list[Type]) -> list[tuple[str, ...] | None]:
+    return [type_.alias.before if type_.alias else None for type_ in types]
+
+
 _TENSOR_OPTIONS = ("dtype", "layout", "device", "pin_memory")
 
 

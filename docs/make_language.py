@@ -15,8 +15,9 @@ sys.path.insert(0, str(ROOT))
 from codegen.analysis import RESERVED_NAMESPACES  # noqa: E402
 from codegen.dispatch_keys import COMPOSITE_KEYS, DISPATCH_KEYS  # noqa: E402
 from codegen.load import TAGS  # noqa: E402
-from codegen.model import Derivative, Operator, spec_keys  # noqa: E402
+from codegen.model import Derivative, Operator  # noqa: E402
 from codegen.saved_attributes import ATTRIBUTES  # noqa: E402
+from codegen.spec_keys import spec_keys  # noqa: E402
 
 PAGE = ROOT / "docs" / "language.md"
 
@@ -35,6 +36,201 @@ hint. `python -m torchext.codegen check --namespace NS --native-functions F --de
 looks; it needs no torch. (In a checkout: `python -m codegen`.)
 
 A library's namespace is a C++ identifier other than {reserved}.
+"""
+
+_STRUCTURED = """\
+## Structured operators
+
+One shape rule and one kernel per device serve three forms, which are three entries:
+
+```yaml
+- func: scale(Tensor self, Scalar factor) -> Tensor
+  structured_delegate: scale.out
+
+- func: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
+  structured_delegate: scale.out
+
+- func: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+  structured: True
+  structured_inherits: TensorIteratorBase
+  dispatch:
+    CPU: scale_cpu
+    CUDA: scale_cuda
+```
+
+`NS/kernels/scale.h` declares the classes, whose functions the library defines; `TORCH_META_FUNC`,
+`TORCH_IMPL_FUNC` and the like of `ATen/TensorMeta.h` may stand in place of the qualified names.
+
+```cpp
+void NS::meta::structured_scale::meta(const at::Tensor& self, const at::Scalar& factor) {
+  build_borrowing_unary_op(maybe_get_output(), self);
+}
+
+void NS::native::structured_scale_cpu::impl(
+    const at::Tensor& self, const at::Scalar& factor, const at::Tensor& out) {
+  // *this is the iterator; its output is a new tensor, `self`, or the given one
+}
+```
+
+The meta class is named after the functional form (`mul.Tensor` has `structured_mul_Tensor`), a
+kernel's class after the kernel. A meta function without an iterator calls for each result
+`set_output_contiguous(index, sizes, options)`, `set_output_strided` where the kernel needs certain
+strides, or `set_output_raw_strided` where it copes with those of a given tensor. One
+that asks for `sym_sizes()` and calls `set_output_contiguous_symint` and the like serves dynamic
+shapes too; with an iterator they are served as they are. `Tensor?` is an `at::OptionalTensorRef`,
+`Tensor[]` a `const at::ITensorListRef&`, integers are concrete.
+
+Generated for each form: a function for every device that has a kernel, Meta, functionalization, and
+for the functional and in-place forms one for all other devices, which fills its result through the
+out= form. An out= tensor is resized with the usual warning where its shape differs, and never
+converted; a result that overlaps itself, or an input in part, is refused; a kernel that needs other
+strides, or whose operator has no in-place form and is given an input as its result, writes to
+another tensor, which is copied. `cpu_fallback` on the out= form serves all forms.
+
+With `precomputed:` the meta function returns `TORCH_PRECOMPUTE_STRUCT(scale)().set_dim(dim)`. A
+`ufunc_inner_loop: scale (Floating, Half)` asks for no kernel but for a function in `ufunc/scale.h`
+on the include path:
+
+```cpp
+template <typename T>
+C10_HOST_DEVICE T NS::native::ufunc::scale(T self, T factor);
+```
+
+with one parameter for each argument, tensors and Scalars as T: float for float16 and bfloat16. The
+groups of dtypes are `Integral`, `Floating`, `Complex`, `FloatingAndComplex`, `All` and
+`AllAndComplex`, which hold neither 16-bit floats nor bool.
+
+In-place and out= forms carry the tags `inplace` and `out`, where torch has them. Under `vmap` an
+out= form calls the functional one and copies into the batched tensor, unless its entry has a
+`FuncTorchBatched` kernel; one that is not batched takes no batched result.
+
+"""
+
+_ARGUMENTS = """\
+## Layouts
+
+A kernel that reads rows through a pointer says so, and is never given anything else:
+
+```yaml
+  layout:
+    input: contiguous
+    cache: last_dim_contiguous
+```
+
+What is not laid out so is copied before the kernel runs, below autograd; where the kernel writes to
+a copy, the copy is written back and the argument itself is returned, so that views and strides stay
+as they are. Arguments that are written to must not share memory. This holds for every kernel of the
+operator that runs below autograd on strided tensors, in-place, out= and composite ones included;
+the out= tensors and what a rule allocates are laid out by the rule. `contiguous` is what torch
+calls so: a dimension of one element has any stride. A functional operator all of whose tensors are
+`contiguous` gets the tag `needs_contiguous_strides`: Inductor then computes them so, and nothing is
+copied.
+
+## Batches
+
+Under `torch.vmap` an operator with `vmap:` runs once for all examples. `pointwise` puts the batch
+dimension in front of all others, where it broadcasts: every result must be the broadcast of all
+tensor arguments. Where a batch of scalars meets another dtype the operator runs for each example,
+because they promote as scalars. `leading` joins the batch dimension with the leading one: `[batch,
+rows, ...]` is `[batch * rows, ...]` for the kernel. Tensors of one dimension are one row each, so
+that the batch becomes their leading dimension. An argument that has rows and is not batched is
+expanded; where another tensor, such as a weight, is batched, or the numbers of rows differ, the
+operator runs for each example.
+
+```yaml
+- func: rms_norm(Tensor input, Tensor? weight=None, float eps=1e-6) -> Tensor
+  vmap: leading                        # input has rows, weight belongs to all of them
+
+- func: lookup(Tensor table, Tensor index) -> Tensor
+  vmap: leading(index)
+```
+
+Nested vmap and every `in_dims` are served, and in-place and out= forms too: what is written to must
+be batched if an argument is, and is not resized. A result that does not have the batch dimension
+where the rule has it is an error that names the operator. An operator that draws random numbers
+takes no rule.
+
+"""
+
+_RULES = """\
+## Rules of results
+
+An operator that is not structured says in `meta:` what its results are; its kernels are given them,
+last, and return nothing:
+
+```yaml
+- func: silu_and_mul(Tensor input) -> Tensor
+  autogen: silu_and_mul.out
+  meta:
+    check:
+      - input.dim >= 1
+      - floating(input)
+      - input.shape[-1] % 2 == 0
+    size: input.shape[:-1] + (input.shape[-1] // 2,)
+    dtype: input
+  dispatch:
+    CPU: silu_and_mul_cpu
+```
+
+```cpp
+void NS::native::silu_and_mul_cpu(const at::Tensor& input, const at::Tensor& out);
+```
+
+Generated: the functional form, Meta, the out= form of `autogen:` with its functionalization. With
+several results, `results:` has a rule for each, by its name in the schema (or `out0`, `out1`, ...).
+
+| key | meaning |
+| --- | --- |
+| `like` | a tensor whose size and dtype the result has |
+| `size` | a shape |
+| `dtype` | a dtype, or a tensor that has it |
+| `strides` | what the kernel is given: `contiguous`, the default; `any`; or strides, as a shape |
+| `when` | a condition without which the result is undefined |
+| `check` | a list of conditions, looked at first; one that names a missing `Tensor?` is left out |
+
+Expressions are Python's. Integers: numbers, integer arguments, `x.dim`, `x.numel`, `x.shape[i]`,
+`len(tensors)`, `min`, `max`, `+ - * // %`. Shapes: `x.shape`, its slices, lists of integers, tuples
+`(a, b)`, joined by `+`; `broadcast(shape, ...)`, `replace(shape, dim, size)`,
+`reduce(shape, dim or dims, keepdim)` (no dims: all), `cat(tensors, dim)`. Dtypes: `x.dtype`,
+`promote(x, ...)` and `promote_to_float(x, ...)` of tensors, a `ScalarType` argument, `float32` and
+the like. `tensors[i]` is a tensor; `a if condition else b`; `n or 3` for an `int?` or `ScalarType?`
+that may be missing. Conditions: comparisons, `x is None`, bool arguments, `mask[0]`, `and`, `or`,
+`not`, and in `check` also `floating(x)` and `has_dim(x, dim)`. Integers are SymInts: symbolic sizes
+stay symbolic, and a condition on one is asserted at run time. Division by zero and negative sizes
+are errors that name the operator.
+
+"""
+
+_OVERRIDES = """\
+## Kernels for PyTorch's operators
+
+An entry of namespace `aten` defines no operator: it registers kernels for one of PyTorch's, so that
+`a + b` runs them.
+
+```yaml
+- func: aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+  device_check: NoCheck
+  dispatch:
+    CPU: my_add
+```
+
+The kernel `NS::native::my_add` is declared in `NS/kernels/add.h`, and called behind the usual
+device check and guard. Schema, tags, gradient, Meta kernel and C++ API stay PyTorch's: the entry
+takes `dispatch:`, `device_check`, `device_guard`, `layout:`, `use_const_ref_for_mutable_tensors`
+and `doc:`, and keys without effect; any other key is an error, and so is a formula for it. The
+library may have an operator of its own with the same name.
+
+In the kernel `at::add` is the kernel itself; PyTorch's stands in `<ATen/ops/add_cpu_dispatch.h>`,
+`at::cpu::add`. In-place and out= forms are operators of their own.
+
+The library is loaded only where the schema is that of the torch that is there. An operator that is
+CompositeImplicitAutograd there differentiates through the operators that it calls (`square`,
+`matmul`), which a kernel for a device would hide: it is refused, unless the entry has a kernel for
+`Autograd` too. Where loading fails, PyTorch's kernels are back.
+
+`torch.compile` traces above such kernels: what Inductor makes code for (`add`) is Inductor's code,
+what it calls is the kernel. For a block of Python there is `torchext.override`.
+
 """
 
 _FORMULAS = """\
@@ -120,6 +316,10 @@ def page() -> str:
         _table(Operator),
         "Keys without effect here, accepted because upstream's entries have them:\n",
         _without_effect(),
+        _STRUCTURED,
+        _RULES,
+        _ARGUMENTS,
+        _OVERRIDES,
         "## derivatives.yaml\n",
         _table(Derivative),
         _FORMULAS.format(attributes=attributes),

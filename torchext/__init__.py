@@ -13,9 +13,11 @@ __version__ = "0.1.0"
 _LAZY = {
     "build": "torchext.build",
     "codegen": "torchext.codegen",
+    "find_library": "torchext.library",
     "library": "torchext.library",
     "load_library": "torchext.library",
     "ops": "torchext.ops",
+    "override": "torchext.overriding",
     "testing": "torchext.testing",
 }
 

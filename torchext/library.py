@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torchext
 
+from . import compat
 from .toolchain import record
 from .toolchain.record import BuildRecord
 
@@ -26,32 +27,41 @@ def load_library(name_or_path: str | os.PathLike):
     """
     name = os.fspath(name_or_path)
     path = find_library(name)
+    built_for = require_fit(path)
+    _open(path, built_for.namespace)
+    if built_for.python is not None:
+        _open_python_part(record.python_part_path(path), built_for.namespace)
+    _tag_compile_cache(path, built_for.namespace)
+    compat.prepare_torch()
+    import torch
+
+    return getattr(torch.ops, built_for.namespace)
+
+
+def require_fit(path: str) -> BuildRecord:
+    """Return what the library at `path` was built for; ImportError where that is not installed."""
     try:
         built_for = BuildRecord.read(record.record_path(path))
     except (OSError, ValueError) as error:
         reason = f"{path} has no usable build record ({error})"
         raise ImportError(f"{reason}. {_build_it(path)}") from None
     _require_torch()
-    has_python_part = built_for.python is not None
     installed = record.of_installed_torch(
-        built_for.namespace, torchext.__version__, False, has_python_part
+        built_for.namespace, torchext.__version__, False, built_for.python is not None
     )
     if not built_for.fits(installed):
         raise ImportError(
             f"{path} was built for {built_for.describe()}, but {installed.describe()} is "
             f"installed. {_build_it(path)}"
         )
-    _open(path, built_for.namespace)
-    if has_python_part:
-        _open_python_part(record.python_part_path(path), built_for.namespace)
-    _tag_compile_cache(path, built_for.namespace)
-    import torch
-
-    return getattr(torch.ops, built_for.namespace)
+    return built_for
 
 
 def find_library(name: str) -> str:
-    """Return the shared object that a package name or a path means."""
+    """Return the path of the shared object that a package name or a path means, without opening it.
+
+    C++ programs open it themselves. Raises ImportError where there is none, or more than one.
+    """
     if os.sep in name or os.path.exists(name) and name.endswith(".so"):
         folders, given = ([name], None) if os.path.isdir(name) else ([], name)
     else:

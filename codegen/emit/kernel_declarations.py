@@ -2,7 +2,7 @@
 """kernels/<group>.h and kernels.h: prototypes of the kernels that the library's author defines.
 
 Kernels are defined by qualified name against them, so that the compiler refuses another signature
-and the linker names a missing one.
+and the linker names a missing one. Structured operators have classes in place of functions.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from ..output import File, banner
 from ..plan import OperatorPlan, Plan
+from ..structured_text import declarations, includes
 from ..template import fill
 
 _HEADER = """
@@ -23,12 +24,7 @@ $banner
 #include <tuple>
 #include <vector>
 
-#include <ATen/core/Dict.h>
-#include <ATen/core/List.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/core/stack.h>
-#include <c10/core/Scalar.h>
-#include <c10/core/SymBool.h>
+$includes
 
 namespace c10 {
 class OperatorHandle;
@@ -50,6 +46,15 @@ $comments
 $prototype;
 """
 
+_INCLUDES = [
+    "#include <ATen/core/Dict.h>",
+    "#include <ATen/core/List.h>",
+    "#include <ATen/core/Tensor.h>",
+    "#include <ATen/core/stack.h>",
+    "#include <c10/core/Scalar.h>",
+    "#include <c10/core/SymBool.h>",
+]
+
 _BOXED = "void $name(const c10::OperatorHandle& op, torch::jit::Stack* stack)"
 
 _ALL = """
@@ -66,30 +71,46 @@ def emit(plan: Plan) -> Iterator[File]:
     folder = f"include/{plan.namespace}"
     groups = []
     for group, operators in plan.groups().items():
-        declarations = list(_declarations(operators))
-        if declarations:
+        found = list(_declarations(operators))
+        if found:
             groups.append(group)
-            text = fill(_HEADER, banner=head, declarations="\n".join(declarations).rstrip())
+            structured = [op.structured for op in operators if op.structured]
+            text = fill(
+                _HEADER,
+                banner=head,
+                includes=sorted([*_INCLUDES, *includes(structured)]),
+                declarations="\n".join(found).rstrip(),
+            )
             yield File(f"{folder}/kernels/{group}.h", text, "header")
-    includes = [f"#include <{plan.namespace}/kernels/{group}.h>" for group in sorted(groups)]
-    yield File(f"{folder}/kernels.h", fill(_ALL, banner=head, includes=includes), "header")
+    everything = [f"#include <{plan.namespace}/kernels/{group}.h>" for group in sorted(groups)]
+    yield File(f"{folder}/kernels.h", fill(_ALL, banner=head, includes=everything), "header")
 
 
 def _declarations(operators: list[OperatorPlan]) -> Iterator[str]:
-    """Each kernel once in its namespace, with every operator and key that it serves above it."""
+    """Structured operators' classes, then each kernel once, with every operator and key that it
+    serves above it; by namespace."""
+    blocks: dict[str, list[str]] = {}
+    for op in operators:
+        for space, text in declarations(op, op.structured) if op.structured else ():
+            blocks.setdefault(space, []).append(text)
+    for space, prototypes in _prototypes(operators).items():
+        for prototype, comments in prototypes.items():
+            text = fill(_DECLARATION, comments=comments, prototype=prototype)
+            blocks.setdefault(space, []).append(text)
+    for space, texts in blocks.items():
+        yield fill(_NAMESPACE, namespace=space, prototypes="\n".join(texts).rstrip())
+
+
+def _prototypes(operators: list[OperatorPlan]) -> dict[str, dict[str, list[str]]]:
+    """Namespace and prototype to a comment for each operator and key."""
     found: dict[str, dict[str, list[str]]] = {}
     for op in operators:
         for kernel in op.kernels:
-            if kernel.is_fallback:
+            if not kernel.function or not kernel.is_declared:
                 continue
             space, _, name = kernel.function.rpartition("::")
-            signature = kernel.signature
+            signature = kernel.declared
             prototype = signature.prototype(name) if signature else _BOXED.replace("$name", name)
             comment = f"// {op.spec_line}: {kernel.key}: {op.schema}"
             found.setdefault(space, {}).setdefault(prototype, []).append(comment)
-    for space, prototypes in found.items():
-        blocks = [
-            fill(_DECLARATION, comments=comments, prototype=prototype)
-            for prototype, comments in prototypes.items()
-        ]
-        yield fill(_NAMESPACE, namespace=space, prototypes="\n".join(blocks).rstrip())
+    return found

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ..output import File, banner
 from ..plan import KernelPlan, OperatorPlan, Plan, Signature
+from ..structured_text import call_lines, layout_lines, write_back_lines
 from ..template import fill
 
 _SOURCE = """
@@ -17,6 +18,7 @@ $banner
 #include <$namespace/library.h>
 #include <torchext/cpu_fallback.h>
 #include <torchext/device.h>
+$runtime
 
 $includes
 
@@ -36,7 +38,7 @@ void register_$key_$index(torch::Library& m) {
 $impls
 }
 
-const bool $key_registered_$index = library().add($arguments);
+const bool $key_registered_$index = library().$add($arguments);
 $end
 """
 
@@ -45,7 +47,17 @@ _WRAPPER = """
 $prototype {
 $checks
 $guard
-  return ::$function($arguments);
+$layouts
+$call
+}
+
+"""
+
+_STRUCTURED = """
+// $location: $schema
+$prototype {
+$checks
+$statements
 }
 
 """
@@ -59,19 +71,57 @@ def emit(plan: Plan) -> Iterator[File]:
         shard = [op for op in plan.shard(index) if op.kernels]
         if not shard:
             continue
-        groups = sorted({op.group for op in shard if any(k.function for k in op.kernels)})
+        groups = sorted({op.group for op in shard if any(map(_calls_kernel, op.kernels))})
+        structured = [op for op in shard if any(k.structured for k in op.kernels)]
+        called = sorted({op.group for op in structured if any(map(_calls_out, op.kernels))})
+        ruled = sorted({op.group for op in structured if any(map(_has_rule, op.kernels))})
         blocks = [_block(plan.namespace, index, *item) for item in _by_key(shard).items()]
         text = fill(
             _SOURCE,
             banner=banner(__name__, plan.specs),
             namespace=plan.namespace,
-            includes=[f"#include <{plan.namespace}/kernels/{group}.h>" for group in groups],
+            runtime=[
+                *(["#include <torchext/autocast.h>"] if any(map(_casts, shard)) else []),
+                *(["#include <torchext/declared_forms.h>"] if any(map(_declares, shard)) else []),
+                *(["#include <torchext/layout.h>"] if any(map(_lays_out, shard)) else []),
+                *(["#include <torchext/structured_meta.h>"] if structured else []),
+            ],
+            includes=[
+                *(f"#include <{plan.namespace}/kernels/{group}.h>" for group in groups),
+                *(f"#include <{plan.namespace}/ops/{group}.h>" for group in called),
+                *(f"#include <{plan.namespace}/rules/{group}.h>" for group in ruled),
+            ],
             blocks="\n".join(blocks).rstrip(),
         )
         yield File(f"src/dispatch_{index}.cpp", text, "source")
 
 
-_Key = tuple[str, bool]  # a dispatch key, and whether the block is compiled only where CUDA is
+def _calls_kernel(kernel: KernelPlan) -> bool:
+    return bool(kernel.function or kernel.structured)
+
+
+def _casts(op: OperatorPlan) -> bool:
+    return any(kernel.autocast for kernel in op.kernels)
+
+
+def _declares(op: OperatorPlan) -> bool:
+    return any(kernel.declared_form for kernel in op.kernels)
+
+
+def _lays_out(op: OperatorPlan) -> bool:
+    return any(k.laid_out or (k.structured and k.structured.laid_out) for k in op.kernels)
+
+
+def _calls_out(kernel: KernelPlan) -> bool:
+    return bool(kernel.structured and kernel.structured.out_handle)
+
+
+def _has_rule(kernel: KernelPlan) -> bool:
+    return bool(kernel.structured and kernel.structured.has_rule)
+
+
+# a dispatch key, whether the block is compiled only where CUDA is, and whose operators they are
+_Key = tuple[str, bool, str | None]
 _Kernels = list[tuple[OperatorPlan, KernelPlan]]
 
 
@@ -79,25 +129,28 @@ def _by_key(shard: list[OperatorPlan]) -> dict[_Key, _Kernels]:
     found: dict[_Key, _Kernels] = {}
     for op in shard:
         for kernel in op.kernels:
-            found.setdefault((kernel.key, kernel.needs_cuda), []).append((op, kernel))
+            owner = op.override.namespace if op.override else None
+            found.setdefault((kernel.key, kernel.needs_cuda, owner), []).append((op, kernel))
     return found
 
 
 def _block(namespace: str, index: int, key: _Key, kernels: _Kernels) -> str:
-    enum, cuda = key
+    enum, cuda, owner = key
     name = enum.lower() if cuda or not enum.endswith("CUDA") else f"{enum.lower()}_fallback"
+    name = f"{owner}_{name}" if owner else name
     wrappers = [
         _wrapper(namespace, op, kernel, kernel.signature)
         for op, kernel in kernels
-        if kernel.is_wrapped and kernel.signature
+        if kernel.signature and (kernel.is_wrapped or kernel.structured)
     ]
     return fill(
         _BLOCK.replace("$key", name),
         begin=["#ifdef TORCHEXT_WITH_CUDA"] if cuda else [],
         wrappers="\n".join(wrappers).rstrip("\n") + "\n" if wrappers else [],
-        impls=[_impl(op, kernel) for op, kernel in kernels],
+        impls=[_impl(namespace, op, kernel) for op, kernel in kernels],
+        add="override_kernels" if owner else "add",
         arguments=[
-            "torch::Library::IMPL",
+            f'"{owner}"' if owner else "torch::Library::IMPL",
             f"c10::DispatchKey::{enum}",
             f"&register_{name}_{index}",
         ],
@@ -113,8 +166,21 @@ def _wrapper_name(op: OperatorPlan, kernel: KernelPlan) -> str:
 def _wrapper(namespace: str, op: OperatorPlan, kernel: KernelPlan, signature: Signature) -> str:
     checks = [f'  same_device.check("{t.name}", {t.parameter});' for t in kernel.device_checks]
     if checks:
-        checks = [f'  SameDevice same_device("{namespace}::{op.operator.name}");', *checks]
+        name = f"{op.operator.name}" if op.override else f"{namespace}::{op.operator.name}"
+        checks = [f'  SameDevice same_device("{name}");', *checks]
+    if kernel.structured:
+        name = f"{namespace}::{op.operator.name.base}"
+        return fill(
+            _STRUCTURED,
+            location=op.spec_line,
+            schema=op.schema,
+            prototype=signature.prototype(_wrapper_name(op, kernel)),
+            checks=checks,
+            statements=list(call_lines(name, kernel.structured, signature)),
+        )
     guard = f"  const c10::OptionalDeviceGuard guard(device_of({kernel.device_guard}));"
+    names = {arg.parameter: arg.name for arg in kernel.laid_out}
+    arguments = ", ".join(names.get(p.name, p.name) for p in signature.parameters)
     return fill(
         _WRAPPER,
         location=op.spec_line,
@@ -122,18 +188,38 @@ def _wrapper(namespace: str, op: OperatorPlan, kernel: KernelPlan, signature: Si
         prototype=signature.prototype(_wrapper_name(op, kernel)),
         checks=checks,
         guard=[guard] if kernel.device_guard else [],
-        function=kernel.function,
-        arguments=signature.names,
+        layouts=list(layout_lines(kernel.laid_out)),
+        call=list(_call(kernel, signature, f"::{kernel.function}({arguments})")),
     )
 
 
-def _impl(op: OperatorPlan, kernel: KernelPlan) -> str:
+def _call(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[str]:
+    """The statements that call the kernel, write copies back and return the results."""
+    written_back = list(write_back_lines(kernel.laid_out))
+    if not written_back:
+        yield f"  return {call};"
+    elif signature.result == "void":
+        yield f"  {call};"
+        yield from written_back
+    else:
+        yield f"  {'decltype(auto) result = ' if kernel.returned == 'result' else ''}{call};"
+        yield from written_back
+        yield f"  return {kernel.returned};"
+
+
+def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:
     name = op.operator.name
     if kernel.is_fallback:
         function = _BOXED.format("cpu_fallback")
+    elif kernel.autocast:
+        function = f"autocast_kernel({kernel.autocast})"
+    elif kernel.declared_form:
+        form = kernel.declared_form
+        target = f'"{namespace}::{form.target.base}", "{form.target.overload}"'
+        function = f"{form.function}({target})"
     elif kernel.signature is None:
         function = _BOXED.format(f"::{kernel.function}")
-    elif kernel.is_wrapped:
+    elif kernel.is_wrapped or kernel.structured:
         function = f"TORCH_FN({_wrapper_name(op, kernel)})"
     elif kernel.is_overloaded:
         pointer = kernel.signature.type.replace("(", " (*)(", 1)

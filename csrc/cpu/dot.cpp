@@ -15,7 +15,7 @@ using myns::native::sum;
 constexpr int64_t kBlock = 1 << 14;
 
 template <typename T>
-MYNS_VECTOR_CLONES at::opmath_type<T> dot_block(const T* x, const T* y, int64_t n) {
+TORCHEXT_VECTOR_CLONES at::opmath_type<T> dot_block(const T* x, const T* y, int64_t n) {
   using Acc = at::opmath_type<T>;
   return sum<Acc>(n, [x, y](int64_t i) { return static_cast<Acc>(x[i]) * static_cast<Acc>(y[i]); });
 }
@@ -35,20 +35,13 @@ T dot_product(const T* x, const T* y, int64_t n) {
   return static_cast<T>(sum<Acc>(blocks, [&](int64_t i) { return partials[i]; }));
 }
 
-void fill(const at::Tensor& self, const at::Tensor& tensor, const at::Tensor& out) {
-  const at::Tensor x = self.contiguous();
-  const at::Tensor y = tensor.contiguous();
-  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(
-      at::kHalf, at::kBFloat16, self.scalar_type(), "myns::dot", [&] {
-        *out.mutable_data_ptr<scalar_t>() =
-            dot_product(x.const_data_ptr<scalar_t>(), y.const_data_ptr<scalar_t>(), x.numel());
-      });
-}
-
 } // namespace
 
-at::Tensor myns::native::dot_cpu(const at::Tensor& self, const at::Tensor& tensor) {
-  at::Tensor out = dot_meta(self, tensor);
-  fill(self, tensor, out);
-  return out;
+void myns::native::dot_cpu(
+    const at::Tensor& self, const at::Tensor& tensor, const at::Tensor& out) {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(
+      at::kHalf, at::kBFloat16, self.scalar_type(), "myns::dot", [&] {
+        *out.mutable_data_ptr<scalar_t>() = dot_product(
+            self.const_data_ptr<scalar_t>(), tensor.const_data_ptr<scalar_t>(), self.numel());
+      });
 }

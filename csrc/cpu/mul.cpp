@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-#include "pointwise.h"
+#include <torchext/cpu_loops.h> // first
 
 #include <ATen/Dispatch.h>
 #include <myns/kernels/mul.h>
@@ -18,24 +18,13 @@ T product(T a, T b) {
   }
 }
 
-void fill(myns::native::Pointwise& operands) {
-  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
-      at::kComplexHalf,
-      at::kHalf,
-      at::kBFloat16,
-      at::kBool,
-      operands.common_dtype(),
-      "myns::mul",
-      [&] {
-        using Acc = at::opmath_type<scalar_t>;
-        myns::native::binary_kernel<scalar_t>(operands, [](Acc a, Acc b) { return product(a, b); });
-      });
-}
-
 } // namespace
 
-at::Tensor myns::native::mul_cpu(const at::Tensor& self, const at::Tensor& other) {
-  Pointwise operands(torchext::Promote::kCommon, self, other);
-  fill(operands);
-  return operands.output();
+void myns::native::structured_mul_cpu::impl(
+    const at::Tensor& /*self*/, const at::Tensor& /*other*/, const at::Tensor& /*out*/) {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
+      at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool, common_dtype(), "myns::mul", [&] {
+        using Acc = at::opmath_type<scalar_t>;
+        torchext::binary_kernel<scalar_t>(*this, [](Acc a, Acc b) { return product(a, b); });
+      });
 }

@@ -14,7 +14,7 @@ using myns::native::for_rows;
 using myns::native::sum;
 
 template <typename T>
-MYNS_VECTOR_CLONES void normalize_row(
+TORCHEXT_VECTOR_CLONES void normalize_row(
     const T* x, const at::opmath_type<T>* w, T* out, int64_t n, double eps) {
   using Acc = at::opmath_type<T>;
   const Acc squares = sum<Acc>(n, [x](int64_t i) {
@@ -33,8 +33,10 @@ MYNS_VECTOR_CLONES void normalize_row(
   }
 }
 
+} // namespace
+
 // `out` is contiguous and has the shape and dtype of `input`.
-void fill(
+void myns::native::rms_norm_cpu(
     const at::Tensor& input,
     const std::optional<at::Tensor>& weight,
     double eps,
@@ -43,29 +45,19 @@ void fill(
     return;
   }
   const int64_t columns = input.size(-1);
-  const at::Tensor x = input.contiguous();
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, input.scalar_type(), "myns::rms_norm", [&] {
         using Acc = at::opmath_type<scalar_t>;
         at::Tensor w;
         if (weight.has_value() && weight->defined()) {
-          w = weight->to(c10::CppTypeToScalarType<Acc>::value).contiguous();
+          w = weight->to(c10::CppTypeToScalarType<Acc>::value);
         }
         const Acc* w_data = w.defined() ? w.const_data_ptr<Acc>() : nullptr;
-        const scalar_t* x_data = x.const_data_ptr<scalar_t>();
+        const scalar_t* x_data = input.const_data_ptr<scalar_t>();
         scalar_t* out_data = out.mutable_data_ptr<scalar_t>();
         for_rows(out.numel() / columns, columns, [&](int64_t row) {
           const int64_t start = row * columns;
           normalize_row(x_data + start, w_data, out_data + start, columns, eps);
         });
       });
-}
-
-} // namespace
-
-at::Tensor myns::native::rms_norm_cpu(
-    const at::Tensor& input, const std::optional<at::Tensor>& weight, double eps) {
-  at::Tensor out = rms_norm_meta(input, weight, eps);
-  fill(input, weight, eps, out);
-  return out;
 }

@@ -26,7 +26,7 @@ struct Pointers {
 
 // grad_input = r * (g - x * r^2 * mean(g * x)) with g = grad * weight and r = 1 / rms(x).
 template <typename T>
-MYNS_VECTOR_CLONES void write_grad_input(
+TORCHEXT_VECTOR_CLONES void write_grad_input(
     const Pointers<T>& p, int64_t start, at::opmath_type<T> r) {
   using Acc = at::opmath_type<T>;
   const T* grad = p.grad + start;
@@ -46,7 +46,7 @@ MYNS_VECTOR_CLONES void write_grad_input(
 // One row: grad_input, and its share of the weight's gradient added to `partial`. Either is left
 // out where its pointer is null.
 template <typename T>
-MYNS_VECTOR_CLONES void backward_row(
+TORCHEXT_VECTOR_CLONES void backward_row(
     const Pointers<T>& p, int64_t row, at::opmath_type<T>* partial) {
   using Acc = at::opmath_type<T>;
   const int64_t start = row * p.columns;
@@ -84,12 +84,15 @@ void backward_rows(const Pointers<T>& p, int64_t rows, const at::Tensor& partial
   });
 }
 
+} // namespace
+
 // The outputs are contiguous; one that is undefined is not asked for.
-void fill(
+void myns::native::rms_norm_backward_cpu(
     const at::Tensor& grad_output,
     const at::Tensor& input,
     const std::optional<at::Tensor>& weight,
     double eps,
+    std::array<bool, 2> /*output_mask*/,
     const at::Tensor& grad_input,
     const at::Tensor& grad_weight) {
   const int64_t columns = input.size(-1);
@@ -100,8 +103,7 @@ void fill(
     }
     return;
   }
-  const at::Tensor x = input.contiguous();
-  const at::Tensor grad = grad_output.to(input.scalar_type()).contiguous();
+  const at::Tensor grad = grad_output.to(input.scalar_type());
   const bool is_small = input.numel() < myns::native::kGrain;
   const int64_t chunks = is_small ? 1 : std::min<int64_t>(rows, at::get_num_threads());
   AT_DISPATCH_FLOATING_TYPES_AND2(
@@ -110,11 +112,11 @@ void fill(
         const auto acc_dtype = c10::CppTypeToScalarType<Acc>::value;
         at::Tensor w;
         if (weight.has_value() && weight->defined()) {
-          w = weight->to(acc_dtype).contiguous();
+          w = weight->to(acc_dtype);
         }
         const Pointers<scalar_t> pointers{
             grad.const_data_ptr<scalar_t>(),
-            x.const_data_ptr<scalar_t>(),
+            input.const_data_ptr<scalar_t>(),
             w.defined() ? w.const_data_ptr<Acc>() : nullptr,
             grad_input.defined() ? grad_input.mutable_data_ptr<scalar_t>() : nullptr,
             columns,
@@ -126,18 +128,4 @@ void fill(
           grad_weight.copy_(partials.sum(0));
         }
       });
-}
-
-} // namespace
-
-std::tuple<at::Tensor, at::Tensor> myns::native::rms_norm_backward_cpu(
-    const at::Tensor& grad_output,
-    const at::Tensor& input,
-    const std::optional<at::Tensor>& weight,
-    double eps,
-    std::array<bool, 2> output_mask) {
-  auto [grad_input, grad_weight] =
-      rms_norm_backward_meta(grad_output, input, weight, eps, output_mask);
-  fill(grad_output, input, weight, eps, grad_input, grad_weight);
-  return {grad_input, grad_weight};
 }

@@ -4,7 +4,7 @@
 // otherwise at::parallel_for runs on one thread.
 #pragma once
 
-#include "vectorize.h" // first
+#include <torchext/vectorize.h> // first
 
 #include <ATen/Parallel.h>
 #include <c10/macros/Macros.h>

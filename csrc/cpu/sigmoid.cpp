@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-#include "pointwise.h"
+#include <torchext/cpu_loops.h> // first
+
 #include "vec_math.h"
 
 #include <ATen/Dispatch.h>
@@ -19,18 +20,13 @@ T sigmoid(T a) {
   }
 }
 
-void fill(myns::native::Pointwise& operands) {
-  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(
-      at::kHalf, at::kBFloat16, operands.common_dtype(), "myns::sigmoid", [&] {
-        using Acc = at::opmath_type<scalar_t>;
-        myns::native::unary_kernel<scalar_t>(operands, [](Acc a) { return sigmoid(a); });
-      });
-}
-
 } // namespace
 
-at::Tensor myns::native::sigmoid_cpu(const at::Tensor& self) {
-  Pointwise operands(torchext::Promote::kFloat, self);
-  fill(operands);
-  return operands.output();
+void myns::native::structured_sigmoid_cpu::impl(
+    const at::Tensor& /*self*/, const at::Tensor& /*out*/) {
+  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(
+      at::kHalf, at::kBFloat16, common_dtype(), "myns::sigmoid", [&] {
+        using Acc = at::opmath_type<scalar_t>;
+        torchext::unary_kernel<scalar_t>(*this, [](Acc a) { return sigmoid(a); });
+      });
 }

@@ -12,7 +12,8 @@ namespace {
 using namespace myns::native;
 
 template <typename T>
-MYNS_VECTOR_CLONES void backward_row(const T* grad, const T* gate, T* grad_gate, int64_t columns) {
+TORCHEXT_VECTOR_CLONES void backward_row(
+    const T* grad, const T* gate, T* grad_gate, int64_t columns) {
   using Acc = at::opmath_type<T>;
   const T* up = gate + columns;
   T* grad_up = grad_gate + columns;
@@ -25,31 +26,24 @@ MYNS_VECTOR_CLONES void backward_row(const T* grad, const T* gate, T* grad_gate,
   }
 }
 
+} // namespace
+
 // `grad_input` is contiguous and has the shape and dtype of `input`.
-void fill(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& grad_input) {
+void myns::native::silu_and_mul_backward_cpu(
+    const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& grad_input) {
   if (grad_input.numel() == 0) {
     return;
   }
   const int64_t columns = input.size(-1) / 2;
-  const at::Tensor x = input.contiguous();
-  const at::Tensor grad = grad_output.to(input.scalar_type()).contiguous();
+  const at::Tensor grad = grad_output.to(input.scalar_type());
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, input.scalar_type(), "myns::silu_and_mul_backward", [&] {
         const scalar_t* grad_data = grad.const_data_ptr<scalar_t>();
-        const scalar_t* x_data = x.const_data_ptr<scalar_t>();
+        const scalar_t* x_data = input.const_data_ptr<scalar_t>();
         scalar_t* out_data = grad_input.mutable_data_ptr<scalar_t>();
         for_rows(grad.numel() / columns, 4 * columns, [&](int64_t row) {
           const int64_t start = row * 2 * columns;
           backward_row(grad_data + row * columns, x_data + start, out_data + start, columns);
         });
       });
-}
-
-} // namespace
-
-at::Tensor myns::native::silu_and_mul_backward_cpu(
-    const at::Tensor& grad_output, const at::Tensor& input) {
-  at::Tensor grad_input = silu_and_mul_backward_meta(grad_output, input);
-  fill(grad_output, input, grad_input);
-  return grad_input;
 }

@@ -22,7 +22,7 @@ Acc larger(Acc a, Acc b) {
 }
 
 template <typename T, typename Acc>
-MYNS_VECTOR_CLONES void softmax_row(const T* x, T* out, int64_t n, Acc* scratch) {
+TORCHEXT_VECTOR_CLONES void softmax_row(const T* x, T* out, int64_t n, Acc* scratch) {
   const Acc max = fold(
       n,
       -std::numeric_limits<Acc>::infinity(),
@@ -41,7 +41,7 @@ constexpr int64_t kColumns = 16; // columns that one step of a strided softmax t
 
 // Softmax down `width` <= kColumns adjacent columns, whose rows are `stride` apart.
 template <typename T, typename Acc>
-MYNS_VECTOR_CLONES void softmax_columns(
+TORCHEXT_VECTOR_CLONES void softmax_columns(
     const T* x, T* out, int64_t n, int64_t stride, int64_t width, Acc* scratch) {
   Acc max[kColumns], total[kColumns];
   std::fill(max, max + kColumns, -std::numeric_limits<Acc>::infinity());
@@ -93,18 +93,19 @@ void softmax_other_dim(const T* x, T* out, int64_t outer, int64_t n, int64_t inn
   });
 }
 
+} // namespace
+
 // `out` is contiguous and has the shape and dtype of `self`.
-void fill(const at::Tensor& self, int64_t dim, const at::Tensor& out) {
+void myns::native::softmax_cpu(const at::Tensor& self, int64_t dim, const at::Tensor& out) {
   if (out.numel() == 0) {
     return;
   }
   dim = c10::maybe_wrap_dim(dim, self.dim());
-  const at::Tensor x = self.contiguous();
   const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
   const int64_t inner = self.dim() == 0 ? 1 : c10::multiply_integers(self.sizes().slice(dim + 1));
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, self.scalar_type(), "myns::softmax", [&] {
-        const scalar_t* x_data = x.const_data_ptr<scalar_t>();
+        const scalar_t* x_data = self.const_data_ptr<scalar_t>();
         scalar_t* out_data = out.mutable_data_ptr<scalar_t>();
         const int64_t outer = out.numel() / (n * inner);
         if (inner == 1) {
@@ -113,12 +114,4 @@ void fill(const at::Tensor& self, int64_t dim, const at::Tensor& out) {
           softmax_other_dim(x_data, out_data, outer, n, inner);
         }
       });
-}
-
-} // namespace
-
-at::Tensor myns::native::softmax_cpu(const at::Tensor& self, int64_t dim) {
-  at::Tensor out = softmax_meta(self, dim);
-  fill(self, dim, out);
-  return out;
 }

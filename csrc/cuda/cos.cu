@@ -4,7 +4,6 @@
 #include <ATen/native/cuda/Loops.cuh>
 #include <c10/util/complex.h>
 #include <myns/kernels/cos.h>
-#include <torchext/elementwise.h>
 
 namespace {
 
@@ -16,17 +15,12 @@ struct Cosine {
   }
 };
 
-void fill(at::TensorIteratorBase& iter) {
-  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(
-      at::kHalf, at::kBFloat16, iter.common_dtype(), "myns::cos", [&] {
-        at::native::gpu_kernel(iter, Cosine<scalar_t>());
-      });
-}
-
 } // namespace
 
-at::Tensor myns::native::cos_cuda(const at::Tensor& self) {
-  auto iter = torchext::pointwise_iterator(torchext::Promote::kFloat, at::Tensor(), self);
-  fill(iter);
-  return iter.output();
+void myns::native::structured_cos_cuda::impl(
+    const at::Tensor& /*self*/, const at::Tensor& /*out*/) {
+  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(
+      at::kHalf, at::kBFloat16, common_dtype(), "myns::cos", [&] {
+        at::native::gpu_kernel(*this, Cosine<scalar_t>());
+      });
 }

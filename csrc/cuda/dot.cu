@@ -63,23 +63,16 @@ void launch(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
-void fill(const at::Tensor& self, const at::Tensor& tensor, const at::Tensor& out) {
+} // namespace
+
+void myns::native::dot_cuda(
+    const at::Tensor& self, const at::Tensor& tensor, const at::Tensor& out) {
   if (self.numel() == 0) {
     out.zero_();
     return;
   }
-  const at::Tensor x = self.contiguous();
-  const at::Tensor y = tensor.contiguous();
   AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(
       at::kHalf, at::kBFloat16, self.scalar_type(), "myns::dot", [&] {
-        launch<scalar_t>(x, y, out);
+        launch<scalar_t>(self, tensor, out);
       });
-}
-
-} // namespace
-
-at::Tensor myns::native::dot_cuda(const at::Tensor& self, const at::Tensor& tensor) {
-  at::Tensor out = dot_meta(self, tensor);
-  fill(self, tensor, out);
-  return out;
 }

@@ -3,7 +3,6 @@
 #include <ATen/Dispatch.h>
 #include <ATen/native/cuda/Loops.cuh>
 #include <myns/kernels/mul.h>
-#include <torchext/elementwise.h>
 
 namespace {
 
@@ -14,18 +13,13 @@ struct Multiply {
   }
 };
 
-void fill(at::TensorIteratorBase& iter) {
-  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
-      at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool, iter.common_dtype(), "myns::mul", [&] {
-        using Acc = at::opmath_type<scalar_t>;
-        at::native::opmath_symmetric_gpu_kernel_with_scalars<scalar_t>(iter, Multiply<Acc>());
-      });
-}
-
 } // namespace
 
-at::Tensor myns::native::mul_cuda(const at::Tensor& self, const at::Tensor& other) {
-  auto iter = torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), self, other);
-  fill(iter);
-  return iter.output();
+void myns::native::structured_mul_cuda::impl(
+    const at::Tensor& /*self*/, const at::Tensor& /*other*/, const at::Tensor& /*out*/) {
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
+      at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool, common_dtype(), "myns::mul", [&] {
+        using Acc = at::opmath_type<scalar_t>;
+        at::native::opmath_symmetric_gpu_kernel_with_scalars<scalar_t>(*this, Multiply<Acc>());
+      });
 }

@@ -19,29 +19,19 @@ struct MultiplyAdd {
   }
 };
 
-void fill(at::TensorIteratorBase& iter, const at::Scalar& c) {
-  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
-      at::kComplexHalf,
-      at::kHalf,
-      at::kBFloat16,
-      at::kBool,
-      iter.common_dtype(),
-      "myns::muladd",
-      [&] {
-        using Acc = at::opmath_type<scalar_t>;
-        at::native::opmath_symmetric_gpu_kernel_with_scalars<scalar_t>(
-            iter, MultiplyAdd<Acc>{myns::native::converted_addend<Acc>(c)});
-      });
-}
-
 } // namespace
 
-at::Tensor myns::native::muladd_cuda(
-    const at::Tensor& a, const at::Tensor& b, const at::Scalar& c) {
+void myns::native::structured_muladd_cuda::impl(
+    const at::Tensor& a, const at::Tensor& b, const at::Scalar& c, const at::Tensor& out) {
   if (is_promoted_by_addend(a, b, c)) {
-    return at::add(at::mul(a, b), c);
+    at::Tensor sum = out;
+    at::add_out(sum, at::mul(a, b), at::native::wrapped_scalar_tensor(c));
+    return;
   }
-  auto iter = torchext::pointwise_iterator(torchext::Promote::kCommon, at::Tensor(), a, b);
-  fill(iter, c);
-  return iter.output();
+  AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(
+      at::kComplexHalf, at::kHalf, at::kBFloat16, at::kBool, common_dtype(), "myns::muladd", [&] {
+        using Acc = at::opmath_type<scalar_t>;
+        at::native::opmath_symmetric_gpu_kernel_with_scalars<scalar_t>(
+            *this, MultiplyAdd<Acc>{converted_addend<Acc>(c)});
+      });
 }

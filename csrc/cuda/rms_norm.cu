@@ -63,8 +63,10 @@ void launch(
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
+} // namespace
+
 // `out` is contiguous and has the shape and dtype of `input`.
-void fill(
+void myns::native::rms_norm_cuda(
     const at::Tensor& input,
     const std::optional<at::Tensor>& weight,
     double eps,
@@ -74,16 +76,15 @@ void fill(
   }
   const int64_t columns = input.size(-1);
   const int64_t rows = input.numel() / columns;
-  const at::Tensor x = input.contiguous();
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, input.scalar_type(), "myns::rms_norm", [&] {
         using Acc = at::opmath_type<scalar_t>;
         at::Tensor w;
         if (weight.has_value() && weight->defined()) {
-          w = weight->to(c10::CppTypeToScalarType<Acc>::value).contiguous();
+          w = weight->to(c10::CppTypeToScalarType<Acc>::value);
         }
         const Acc* w_data = w.defined() ? w.const_data_ptr<Acc>() : nullptr;
-        const scalar_t* x_data = x.const_data_ptr<scalar_t>();
+        const scalar_t* x_data = input.const_data_ptr<scalar_t>();
         scalar_t* out_data = out.mutable_data_ptr<scalar_t>();
         if (can_pack(x_data, columns) && can_pack(out_data, columns)) {
           launch<scalar_t, kPackSize<scalar_t>>(x_data, w_data, out_data, rows, columns, eps);
@@ -91,13 +92,4 @@ void fill(
           launch<scalar_t, 1>(x_data, w_data, out_data, rows, columns, eps);
         }
       });
-}
-
-} // namespace
-
-at::Tensor myns::native::rms_norm_cuda(
-    const at::Tensor& input, const std::optional<at::Tensor>& weight, double eps) {
-  at::Tensor out = rms_norm_meta(input, weight, eps);
-  fill(input, weight, eps, out);
-  return out;
 }

@@ -142,7 +142,7 @@ void launch(
   p.eps = static_cast<Acc>(eps);
   at::Tensor w;
   if (weight.has_value() && weight->defined()) {
-    w = weight->to(options.dtype()).contiguous();
+    w = weight->to(options.dtype());
     p.weight = w.const_data_ptr<Acc>();
   }
   if (grad_input.defined()) {
@@ -159,11 +159,14 @@ void launch(
   }
 }
 
-void fill(
+} // namespace
+
+void myns::native::rms_norm_backward_cuda(
     const at::Tensor& grad_output,
     const at::Tensor& input,
     const std::optional<at::Tensor>& weight,
     double eps,
+    std::array<bool, 2> /*output_mask*/,
     const at::Tensor& grad_input,
     const at::Tensor& grad_weight) {
   if (input.numel() == 0) {
@@ -175,24 +178,9 @@ void fill(
   if (!grad_input.defined() && !grad_weight.defined()) {
     return;
   }
-  const at::Tensor x = input.contiguous();
-  const at::Tensor grad = grad_output.to(input.scalar_type()).contiguous();
+  const at::Tensor grad = grad_output.to(input.scalar_type());
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, input.scalar_type(), "myns::rms_norm_backward", [&] {
-        launch<scalar_t>(grad, x, weight, eps, grad_input, grad_weight);
+        launch<scalar_t>(grad, input, weight, eps, grad_input, grad_weight);
       });
-}
-
-} // namespace
-
-std::tuple<at::Tensor, at::Tensor> myns::native::rms_norm_backward_cuda(
-    const at::Tensor& grad_output,
-    const at::Tensor& input,
-    const std::optional<at::Tensor>& weight,
-    double eps,
-    std::array<bool, 2> output_mask) {
-  auto [grad_input, grad_weight] =
-      rms_norm_backward_meta(grad_output, input, weight, eps, output_mask);
-  fill(grad_output, input, weight, eps, grad_input, grad_weight);
-  return {grad_input, grad_weight};
 }

@@ -4,7 +4,6 @@
 #include <ATen/native/cuda/Loops.cuh>
 #include <c10/util/complex.h>
 #include <myns/kernels/sigmoid.h>
-#include <torchext/elementwise.h>
 
 namespace {
 
@@ -16,17 +15,12 @@ struct Sigmoid {
   }
 };
 
-void fill(at::TensorIteratorBase& iter) {
-  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(
-      at::kHalf, at::kBFloat16, iter.common_dtype(), "myns::sigmoid", [&] {
-        at::native::gpu_kernel(iter, Sigmoid<scalar_t>());
-      });
-}
-
 } // namespace
 
-at::Tensor myns::native::sigmoid_cuda(const at::Tensor& self) {
-  auto iter = torchext::pointwise_iterator(torchext::Promote::kFloat, at::Tensor(), self);
-  fill(iter);
-  return iter.output();
+void myns::native::structured_sigmoid_cuda::impl(
+    const at::Tensor& /*self*/, const at::Tensor& /*out*/) {
+  AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(
+      at::kHalf, at::kBFloat16, common_dtype(), "myns::sigmoid", [&] {
+        at::native::gpu_kernel(*this, Sigmoid<scalar_t>());
+      });
 }

@@ -42,16 +42,17 @@ void launch(const T* input, T* output, int64_t numel, int64_t columns) {
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
+} // namespace
+
 // `out` is contiguous; a row of it has half the columns of a row of `input`.
-void fill(const at::Tensor& input, const at::Tensor& out) {
+void myns::native::silu_and_mul_cuda(const at::Tensor& input, const at::Tensor& out) {
   if (out.numel() == 0) {
     return;
   }
   const int64_t columns = out.size(-1);
-  const at::Tensor x = input.contiguous();
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, input.scalar_type(), "myns::silu_and_mul", [&] {
-        const scalar_t* x_data = x.const_data_ptr<scalar_t>();
+        const scalar_t* x_data = input.const_data_ptr<scalar_t>();
         scalar_t* out_data = out.mutable_data_ptr<scalar_t>();
         if (can_pack(x_data, columns) && can_pack(out_data, columns)) {
           launch<scalar_t, kPackSize<scalar_t>>(x_data, out_data, out.numel(), columns);
@@ -59,12 +60,4 @@ void fill(const at::Tensor& input, const at::Tensor& out) {
           launch<scalar_t, 1>(x_data, out_data, out.numel(), columns);
         }
       });
-}
-
-} // namespace
-
-at::Tensor myns::native::silu_and_mul_cuda(const at::Tensor& input) {
-  at::Tensor out = silu_and_mul_meta(input);
-  fill(input, out);
-  return out;
 }

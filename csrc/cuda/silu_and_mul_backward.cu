@@ -49,18 +49,20 @@ void launch(const T* grad, const T* input, T* grad_input, int64_t numel, int64_t
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
+} // namespace
+
 // `grad_input` is contiguous and has the shape and dtype of `input`.
-void fill(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& grad_input) {
+void myns::native::silu_and_mul_backward_cuda(
+    const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& grad_input) {
   if (grad_input.numel() == 0) {
     return;
   }
   const int64_t columns = input.size(-1) / 2;
-  const at::Tensor x = input.contiguous();
-  const at::Tensor grad = grad_output.to(input.scalar_type()).contiguous();
+  const at::Tensor grad = grad_output.to(input.scalar_type());
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, input.scalar_type(), "myns::silu_and_mul_backward", [&] {
         const scalar_t* grad_data = grad.const_data_ptr<scalar_t>();
-        const scalar_t* x_data = x.const_data_ptr<scalar_t>();
+        const scalar_t* x_data = input.const_data_ptr<scalar_t>();
         scalar_t* out_data = grad_input.mutable_data_ptr<scalar_t>();
         if (can_pack(grad_data, columns) && can_pack(x_data, columns) &&
             can_pack(out_data, columns)) {
@@ -69,13 +71,4 @@ void fill(const at::Tensor& grad_output, const at::Tensor& input, const at::Tens
           launch<scalar_t, 1>(grad_data, x_data, out_data, grad.numel(), columns);
         }
       });
-}
-
-} // namespace
-
-at::Tensor myns::native::silu_and_mul_backward_cuda(
-    const at::Tensor& grad_output, const at::Tensor& input) {
-  at::Tensor grad_input = silu_and_mul_backward_meta(grad_output, input);
-  fill(grad_output, input, grad_input);
-  return grad_input;
 }

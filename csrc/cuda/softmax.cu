@@ -89,26 +89,19 @@ void launch(const T* x, T* out, int64_t outer, int64_t n, int64_t inner) {
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
+} // namespace
+
 // `out` is contiguous and has the shape and dtype of `self`.
-void fill(const at::Tensor& self, int64_t dim, const at::Tensor& out) {
+void myns::native::softmax_cuda(const at::Tensor& self, int64_t dim, const at::Tensor& out) {
   if (out.numel() == 0) {
     return;
   }
   dim = c10::maybe_wrap_dim(dim, self.dim());
-  const at::Tensor x = self.contiguous();
   const int64_t n = self.dim() == 0 ? 1 : self.size(dim);
   const int64_t inner = self.dim() == 0 ? 1 : c10::multiply_integers(self.sizes().slice(dim + 1));
   const int64_t outer = out.numel() / (n * inner);
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kHalf, at::kBFloat16, self.scalar_type(), "myns::softmax", [&] {
-        launch(x.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>(), outer, n, inner);
+        launch(self.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>(), outer, n, inner);
       });
-}
-
-} // namespace
-
-at::Tensor myns::native::softmax_cuda(const at::Tensor& self, int64_t dim) {
-  at::Tensor out = softmax_meta(self, dim);
-  fill(self, dim, out);
-  return out;
 }

@@ -3,9 +3,8 @@
 #include <myns/kernels/add.h>
 #include <torchext/elementwise.h>
 
-at::Tensor myns::native::add_meta(
+void myns::meta::structured_add_Tensor::meta(
     const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
-  at::Tensor out = torchext::pointwise_meta(torchext::Promote::kCommon, self, other);
-  torchext::check_alpha("myns::add", out.scalar_type(), alpha);
-  return out;
+  build_borrowing_binary_op(maybe_get_output(), self, other);
+  torchext::check_alpha("myns::add", common_dtype(), alpha);
 }

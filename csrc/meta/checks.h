@@ -5,33 +5,16 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torchext/shape.h>
 
 namespace myns::native {
 
-inline void check_floating(const char* op, const char* argument, const at::Tensor& tensor) {
-  TORCH_CHECK(
-      at::isFloatingType(tensor.scalar_type()),
-      op,
-      ": ",
-      argument,
-      " must have a floating point dtype, got ",
-      tensor.scalar_type());
-}
+using torchext::shape::check_floating;
+using torchext::shape::check_shape;
 
 inline void check_has_rows(const char* op, const char* argument, const at::Tensor& tensor) {
   TORCH_CHECK(
       tensor.dim() >= 1, op, ": ", argument, " must have at least 1 dimension, got a 0-dim tensor");
-}
-
-inline void check_shape(
-    const char* op, const char* argument, const at::Tensor& tensor, c10::SymIntArrayRef expected) {
-  bool same = tensor.dim() == static_cast<int64_t>(expected.size());
-  for (size_t i = 0; same && i < expected.size(); ++i) {
-    // On symbols a runtime assertion rather than a guard.
-    same = tensor.sym_sizes()[i].sym_eq(expected[i]).expect_true(__FILE__, __LINE__);
-  }
-  TORCH_CHECK(
-      same, op, ": ", argument, " must have shape ", expected, ", got ", tensor.sym_sizes());
 }
 
 /// Of an operator whose last dimension holds two halves.

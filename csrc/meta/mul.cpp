@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 #include <myns/kernels/mul.h>
-#include <torchext/elementwise.h>
 
-at::Tensor myns::native::mul_meta(const at::Tensor& self, const at::Tensor& other) {
-  return torchext::pointwise_meta(torchext::Promote::kCommon, self, other);
+void myns::meta::structured_mul_Tensor::meta(const at::Tensor& self, const at::Tensor& other) {
+  build_borrowing_binary_op(maybe_get_output(), self, other);
 }

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-#include <myns/kernels/muladd.h>
-#include <torchext/elementwise.h>
+#include "muladd.h"
 
-at::Tensor myns::native::muladd_meta(
+#include <myns/kernels/muladd.h>
+
+void myns::meta::structured_muladd::meta(
     const at::Tensor& a, const at::Tensor& b, const at::Scalar& c) {
-  const at::Tensor product = torchext::pointwise_meta(torchext::Promote::kCommon, a, b);
-  const at::ScalarType dtype = torchext::promote_with_scalar(product.scalar_type(), c);
-  if (product.scalar_type() == dtype) {
-    return product;
+  if (native::is_promoted_by_addend(a, b, c)) {
+    build(at::TensorIteratorConfig()
+              .allow_cpu_scalars(true)
+              .promote_inputs_to_common_dtype(true)
+              .cast_common_dtype_to_outputs(true)
+              .enforce_safe_casting_to_output(true)
+              .add_output(maybe_get_output())
+              .add_const_input(a)
+              .add_const_input(b)
+              .add_owned_const_input(at::native::wrapped_scalar_tensor(c)));
+  } else {
+    build_borrowing_binary_op(maybe_get_output(), a, b);
   }
-  return at::empty_strided_symint(
-      product.sym_sizes(), product.sym_strides(), product.options().dtype(dtype));
 }

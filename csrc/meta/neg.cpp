@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-#include "neg.h"
-
 #include <myns/kernels/neg.h>
-#include <torchext/elementwise.h>
 
-at::Tensor myns::native::neg_meta(const at::Tensor& self) {
-  check_neg(self);
-  return torchext::pointwise_meta(torchext::Promote::kCommon, self);
+void myns::meta::structured_neg::meta(const at::Tensor& self) {
+  TORCH_CHECK(
+      self.scalar_type() != at::kBool,
+      "myns::neg: self must not be bool, got bool (logical_not inverts a mask)");
+  build_borrowing_unary_op(maybe_get_output(), self);
 }

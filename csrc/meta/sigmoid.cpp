@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 #include <myns/kernels/sigmoid.h>
-#include <torchext/elementwise.h>
 
-at::Tensor myns::native::sigmoid_meta(const at::Tensor& self) {
-  return torchext::pointwise_meta(torchext::Promote::kFloat, self);
+void myns::meta::structured_sigmoid::meta(const at::Tensor& self) {
+  build_borrowing_unary_float_op(maybe_get_output(), self);
 }

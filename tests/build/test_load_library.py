@@ -63,6 +63,18 @@ def test_a_built_library_loads_by_package_and_by_path(project):
     assert result.status == 0, result.text
 
 
+def test_the_path_of_a_library_is_found_without_opening_it(project):
+    code = (
+        "import sys, torchext\n"
+        "path = torchext.find_library('sample_ops')\n"
+        f"assert path == {str(project.package / '_C.so')!r}, path\n"
+        "assert 'torch' not in sys.modules\n"
+        "assert path not in open('/proc/self/maps').read()\n"
+    )
+    result = python(code, project.folder)
+    assert result.status == 0, result.text
+
+
 def test_the_library_needs_no_libtorch_python(project):
     assert b"libtorch_python" not in (project.package / "_C.so").read_bytes()
 

@@ -18,6 +18,8 @@ def test_the_wheel_holds_library_record_generator_and_headers(torchext_wheel):
     expected = {
         "torchext/_C.so",
         "torchext/_C.json",
+        "torchext/_runtime.so",
+        "torchext/_runtime.json",
         "torchext/py.typed",
         "torchext/codegen/__main__.py",
         "torchext/toolchain/command.py",
@@ -35,6 +37,8 @@ def test_installed_wheels_work(clean_python, tmp_path):
         "x = torch.ones(2, 4)\n"
         "torch.testing.assert_close(torchext.ops.mul(x, x), x)\n"
         "torch.testing.assert_close(sample_ops.ops.scale(x, 2.0), 2 * x)\n"
+        "with torchext.override('aten::add.Tensor', lambda a, b: torch.mul(a, b)):\n"
+        "    torch.testing.assert_close(x + x, x)\n"
     )
     result = python(code, tmp_path, clean_python)
     assert result.status == 0, result.text
@@ -68,7 +72,7 @@ def test_the_source_distribution_holds_what_a_build_needs(tmp_path):
     }
     needed |= {"native_functions.yaml", "derivatives.yaml", "setup.py", "Makefile", "LICENSE"}
     assert needed - names == set()
-    assert not [name for name in names if name.endswith((".so", ".o", "_C.json"))]
+    assert not [name for name in names if name.endswith((".so", ".o", "_C.json", "_runtime.json"))]
 
 
 def test_a_users_source_distribution_holds_specs_kernels_and_headers(project, tmp_path):

@@ -60,8 +60,8 @@ def output(folder: Path) -> dict[str, bytes]:
     }
 
 
-def plan(native: str, derivatives: str | None = None) -> Plan:
-    """The plan of namespace `lib`; raises SpecError."""
+def plan(native: str, derivatives: str | None = None, namespace: str = "lib") -> Plan:
+    """The plan of a library; raises SpecError."""
     errors = Errors()
     with tempfile.TemporaryDirectory() as folder:
         write_specs(Path(folder), native, derivatives)
@@ -69,7 +69,7 @@ def plan(native: str, derivatives: str | None = None) -> Plan:
         entries = []
         if derivatives is not None:
             entries = load_derivatives(Path(folder, DERIVATIVES), DERIVATIVES, errors)
-    found = plan_library("lib", (NATIVE, DERIVATIVES), operators, entries, errors)
+    found = plan_library(namespace, (NATIVE, DERIVATIVES), operators, entries, errors)
     errors.raise_if_any()
     return found
 

@@ -85,16 +85,28 @@ def test_without_dispatch_an_operator_has_one_composite_kernel() -> None:
             dispatch="",
         )
     )
-    assert [(k.key, k.function) for op in found.operators for k in op.kernels] == [
+    kernels = [k for op in found.operators for k in op.kernels]
+    assert [(k.key, k.function) for k in kernels if k.is_declared] == [
         ("CompositeImplicitAutograd", "lib::native::f"),
         ("CompositeImplicitAutograd", "lib::native::g_out"),
         ("CompositeImplicitAutograd", "lib::native::delete_"),
     ]
 
 
-def test_a_structured_delegate_has_no_kernel() -> None:
-    native = spec("f(Tensor x) -> Tensor", dispatch="", more="  structured_delegate: f.out\n")
-    assert operator(plan(native), "f").kernels == ()
+def test_a_composite_kernel_runs_under_vmap_too() -> None:
+    key = "FuncTorchBatchedDecomposition"
+
+    def kernels(dispatch: str, more: str = "") -> dict[str, tuple[str, bool]]:
+        (op,) = plan(spec("f(Tensor x) -> Tensor", dispatch=dispatch, more=more)).operators
+        return {k.key: (k.function, k.is_declared) for k in op.kernels}
+
+    found = kernels("CompositeImplicitAutograd: f")
+    assert found[key] == ("lib::native::f", False)
+    assert found["CompositeImplicitAutograd"] == ("lib::native::f", True)
+    own = kernels(f"CompositeImplicitAutograd: f, {key}: g")
+    assert own[key] == ("lib::native::g", True)
+    assert key not in kernels("CPU: f")
+    assert key not in kernels("CompositeImplicitAutograd: f", more="  vmap: pointwise\n")
 
 
 def test_a_manual_registration_has_no_kernel() -> None:

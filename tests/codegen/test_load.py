@@ -14,7 +14,8 @@ from spec_runs import output, run
 from codegen import load, yaml_reader
 from codegen.dispatch_keys import DISPATCH_KEYS
 from codegen.errors import Errors
-from codegen.model import Derivative, Operator, spec_keys
+from codegen.model import Derivative, Operator
+from codegen.spec_keys import spec_keys
 
 
 def operators(tmp_path: Path, text: str) -> list[Operator]:
@@ -68,6 +69,14 @@ def test_every_key_is_read(tmp_path: Path) -> None:
   ufunc_inner_loop:
     Generic: f (AllAndComplex)
     ScalarOnly: g (Bool)
+  meta:
+    check: [x.dim == 1]
+    results:
+      a: {like: x, when: y}
+      b: {size: (3), dtype: bool, strides: any}
+  autocast: promote
+  vmap: leading(x)
+  layout: {x: contiguous, y: any}
   variants: method, function
   python_module: nn
   manual_cpp_binding: True
@@ -85,6 +94,19 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("CUDA", "f_kernel"),
         ("Meta", "other::f"),
     ]
+    rule = values.pop("meta")
+    assert [line.text for line in rule.checks] == ["x.dim == 1"]
+    assert [
+        {
+            key: line.text
+            for key in ("like", "size", "dtype", "strides", "when")
+            if (line := getattr(result, key))
+        }
+        for result in rule.results
+    ] == [{"like": "x", "when": "y"}, {"size": "(3)", "dtype": "bool", "strides": "any"}]
+    values["precomputed"] = [line.text for line in found.precomputed]
+    values["layout"] = [(layout, line.text) for layout, line in found.layout]
+    values["ufunc_inner_loop"] = [(key, line.text) for key, line in found.ufunc_inner_loop]
     assert [str(name) for name in values.pop("autogen")] == ["f.out", "f.b_out"]
     assert values == {
         "tags": ("core", "pointwise"),
@@ -100,8 +122,11 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         "structured": True,
         "structured_delegate": "f.out",
         "structured_inherits": "Base",
-        "precomputed": ("x -> int y",),
-        "ufunc_inner_loop": (("Generic", "f (AllAndComplex)"), ("ScalarOnly", "g (Bool)")),
+        "precomputed": ["x -> int y"],
+        "ufunc_inner_loop": [("Generic", "f (AllAndComplex)"), ("ScalarOnly", "g (Bool)")],
+        "autocast": "promote",
+        "vmap": "leading(x)",
+        "layout": [("contiguous", "x"), ("any", "y")],
         "variants": ("method", "function"),
         "python_module": "nn",
         "manual_cpp_binding": True,

@@ -255,9 +255,13 @@ def test_the_manifest_lists_every_file_and_no_other(tmp_path: Path) -> None:
     listed = [path for role in roles for path in data[role]]
     assert sorted([*listed, MANIFEST]) == sorted(output(tmp_path / "out"))
     assert data["namespace"] == "lib"
-    own, runtime = data["include_dirs"]
+    own, *runtime = data["include_dirs"]
     assert own == "include"
-    assert (tmp_path / "out" / runtime).resolve() == ROOT / "csrc" / "include"
+    include = ROOT / "csrc" / "include"
+    assert [(tmp_path / "out" / folder).resolve() for folder in runtime] == [
+        include,
+        include / "torchext" / "replacements",
+    ]
 
 
 def test_the_manifest_lists_the_kernels_with_prototype_and_place(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 import torch
 import torchgen.model
 import upstream_torchgen as upstream
+from spec_runs import plan
 from torchgen.model import is_structured_dispatch_key
-from upstream_keys import CHANGES, FORMULAS
+from upstream_keys import BESIDE, CHANGES, FORMULAS
 from upstream_output import Output
 from upstream_specs import (
     cases,
@@ -24,15 +25,24 @@ from upstream_specs import (
     generated_text,
 )
 
-from codegen.analysis import _is_structured
 from codegen.dispatch_keys import is_guarded
 from codegen.errors import Location, Source
-from codegen.model import DispatchEntry, Operator, spec_keys
-from codegen.schema import Schema
+from codegen.model import DispatchEntry, Operator
+from codegen.schema_parser import parse_schema
+from codegen.spec_keys import spec_keys
+from codegen.structured_analysis import is_structured_kernel
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = 2584  # of torch 2.13
 KEYS = {name: field.metadata["without_effect"] for name, field in spec_keys(Operator).items()}
+UFUNC_ADD = """
+namespace aten2::native::ufunc {
+template <typename T>
+T add(T self, T other, T alpha) {
+  return self + alpha * other;
+}
+} // namespace aten2::native::ufunc
+"""
 # yaml has a loader in C where it was built with libyaml; this runs the command without it.
 _WITHOUT_LIBYAML = (
     "import runpy, sys, yaml; del yaml.CSafeLoader; "
@@ -120,12 +130,12 @@ def test_tags_of_the_yaml_are_those_of_torchgen(definitions):
 
 
 def test_structured_keys_are_those_of_torchgen():
-    schema = Schema.parse("op(Tensor self) -> Tensor")
+    schema = parse_schema("op(Tensor self) -> Tensor")
     place = Location(Source("spec.yaml", ""), 1, 1)
     structured = Operator(place, schema, structured=True)
     for key in torchgen.model.dispatch_keys:
         entry = DispatchEntry(key.name, "kernel", place)
-        assert _is_structured(structured, entry) == is_structured_dispatch_key(key), key
+        assert is_structured_kernel(structured, entry) == is_structured_dispatch_key(key), key
     for function in upstream.entries():
         for index in upstream.parsed().backend_indices.values():
             metadata = index.get_kernel(function)
@@ -146,6 +156,18 @@ def test_kernels_are_declared_with_the_types_of_torchgen(output):
     assert declared.keys() == expected.keys()
     for place, function in expected.items():
         assert declared[place] == function, place
+
+
+def test_declared_forms_have_the_kernels_of_torchgen(definitions):
+    text = upstream.NATIVE_FUNCTIONS.read_text(encoding="utf-8")
+    ours = {str(op.operator.name): op for op in plan(text, namespace="aten2").operators}
+    generated = [f for f in upstream.parsed().native_functions if upstream.is_generated(f)]
+    assert len(generated) > 500
+    for function in generated:
+        indices = upstream.parsed().backend_indices.values()
+        expected = {i.dispatch_key.name for i in indices if i.get_kernel(function) is not None}
+        kernels = ours[str(function.func.name)].kernels
+        assert {kernel.key for kernel in kernels} == expected, function.func
 
 
 def test_every_declared_kernel_is_registered_under_its_key(output):
@@ -200,15 +222,18 @@ def test_device_checks_and_guards_of_other_signatures_are_those_of_torchgen(tmp_
 
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output for 200 entries that have every combination of dispatch keys and of flags."""
+    """The output for 200 entries that have every combination of dispatch keys and of flags, and
+    for the other forms of those that are structured."""
     chosen = covering_shard(200)
     everything = set().union(*map(cases, entry_values()))
     assert set().union(*(cases(entry_values()[i]) for i in chosen)) == everything
-    assert len(chosen) == 200
+    assert len(chosen) >= 200
     folder = tmp_path_factory.mktemp("shard")
     spec = folder / "native_functions.yaml"
     spec.write_text("".join(entry_texts()[i] for i in chosen), encoding="utf-8")
     generate(folder / "out", spec=spec)
+    (folder / "out" / "ufunc").mkdir()
+    (folder / "out" / "ufunc" / "add.h").write_text(UFUNC_ADD, encoding="utf-8")
     return folder / "out"
 
 
@@ -216,7 +241,9 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("flags", [(), ("-DTORCHEXT_WITH_CUDA",)], ids=["cpu", "cuda"])
 def test_a_shard_of_every_combination_compiles(shard, flags):
     manifest = json.loads((shard / "manifest.json").read_text(encoding="utf-8"))
-    assert check_syntax(shard, manifest["sources"], manifest["include_dirs"], *flags) == ""
+    sources = [path for path in manifest["sources"] if not path.endswith(".cu")]
+    assert "src/ufunc_add.cpp" in sources
+    assert check_syntax(shard, sources, manifest["include_dirs"], *flags) == ""
 
 
 def test_every_key_has_an_example():
@@ -227,9 +254,9 @@ def test_every_key_has_an_example():
 def test_a_change_of_a_key_changes_the_output_or_is_documented_not_to(key, tmp_path):
     entry, value = CHANGES[key]
     assert entry.get(key) != value
-    formulas = FORMULAS.get(key)
-    before = generated_text(tmp_path, [entry], formulas)
-    after = generated_text(tmp_path, [{**entry, key: value}], formulas)
+    formulas, (beside, beside_after) = FORMULAS.get(key), BESIDE.get(key, ([], []))
+    before = generated_text(tmp_path, [entry, *beside], formulas)
+    after = generated_text(tmp_path, [{**entry, key: value}, *beside_after], formulas)
     assert (before == after) == (KEYS[key] is not None)
 
 

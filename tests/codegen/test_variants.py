@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from spec_runs import operator, plan
 
-from codegen.schema import OperatorName, Schema
+from codegen.schema_parser import parse_name, parse_schema
 from codegen.variants import derive_schema
 
 
@@ -77,7 +77,7 @@ from codegen.variants import derive_schema
     ],
 )
 def test_derives_the_form_of_this_name(schema: str, name: str, expected: str) -> None:
-    assert str(derive_schema(Schema.parse(schema), OperatorName.parse(name))) == expected
+    assert str(derive_schema(parse_schema(schema), parse_name(name))) == expected
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_derives_the_form_of_this_name(schema: str, name: str, expected: str) ->
     ],
 )  # fmt: skip
 def test_says_why_there_is_no_such_form(schema: str, name: str, reason: str) -> None:
-    assert derive_schema(Schema.parse(schema), OperatorName.parse(name)) == reason
+    assert derive_schema(parse_schema(schema), parse_name(name)) == reason
 
 
 def test_declared_forms_are_operators_behind_their_entry() -> None:
@@ -99,8 +99,10 @@ def test_declared_forms_are_operators_behind_their_entry() -> None:
     )
     assert [str(op.operator.name) for op in found.operators] == ["f", "f.out", "g"]
     out = operator(found, "f.out")
-    assert out.kernels == ()
-    assert out.tags == ("generated", "nondeterministic_seeded", "pt2_compliant_tag")
+    (kernel,) = out.kernels
+    assert kernel.key == "CompositeExplicitAutograd"
+    assert str(kernel.declared_form.target) == "f"
+    assert out.tags == ("generated", "nondeterministic_seeded", "out", "pt2_compliant_tag")
     assert out.spec_line == "native_functions.yaml:1"
 
 

@@ -18,6 +18,12 @@ _OUT: Entry = {
     "dispatch": {"CPU": "op_out_cpu", "SparseCPU": "op_out_sparse"},
 }
 _STRUCTURED: Entry = {**_OUT, "structured": True}
+_DELEGATE: Entry = {"func": "op(Tensor self, int n) -> Tensor", "structured_delegate": "op.out"}
+_UFUNC: Entry = {
+    "func": _OUT["func"],
+    "structured": True,
+    "structured_inherits": "TensorIteratorBase",
+}
 
 CHANGES: dict[str, tuple[Entry, Any]] = {
     "func": (_PLAIN, "op(Tensor self, int n=2) -> Tensor"),
@@ -34,14 +40,26 @@ CHANGES: dict[str, tuple[Entry, Any]] = {
     "use_const_ref_for_mutable_tensors": (_INPLACE, True),
     "cpp_no_default_args": (_PLAIN, ["n"]),
     "structured": (_OUT, True),
-    "structured_delegate": (_WITHOUT_KERNELS, "op.out"),
+    "structured_delegate": ({"func": "op_(Tensor(a!) self, int n) -> Tensor(a!)"}, "op.out"),
     "structured_inherits": (_STRUCTURED, "TensorIteratorBase"),
     "precomputed": (_STRUCTURED, ["n -> int m"]),
-    "ufunc_inner_loop": (_STRUCTURED, {"Generic": "op (AllAndComplex)"}),
+    "ufunc_inner_loop": (_UFUNC, {"Generic": "op (AllAndComplex)"}),
+    "autocast": (_PLAIN, "fp32"),
+    "vmap": (_PLAIN, "pointwise"),
+    "layout": (_PLAIN, {"self": "contiguous"}),
+    "meta": (_PLAIN, {"like": "self"}),
     "variants": (_PLAIN, "function, method"),
     "python_module": (_PLAIN, "nn"),
     "manual_cpp_binding": (_PLAIN, True),
     "category_override": (_PLAIN, "dummy"),
+}
+# What stands beside the entry, without the key and with it.
+BESIDE: dict[str, tuple[list[Entry], list[Entry]]] = {
+    "structured": ([], [_DELEGATE]),
+    "structured_delegate": ([_DELEGATE, _STRUCTURED], [_DELEGATE, _STRUCTURED]),
+    "structured_inherits": ([_DELEGATE], [_DELEGATE]),
+    "precomputed": ([_DELEGATE], [_DELEGATE]),
+    "ufunc_inner_loop": ([_DELEGATE], [_DELEGATE]),
 }
 # Keys that are about derivatives, with formulas for their entry.
 FORMULAS = {"complex_autograd": f"- name: {_PLAIN['func']}\n  self: grad * n\n"}

@@ -15,8 +15,9 @@ import yaml
 from upstream_torchgen import NATIVE_FUNCTIONS
 
 from codegen.__main__ import EMITTERS, load_plan
-from codegen.model import Operator, spec_keys
+from codegen.model import Operator
 from codegen.output import FileSet
+from codegen.spec_keys import spec_keys
 
 _KEYS = spec_keys(Operator)
 # Keys whose every value is a case of its own; of the others it matters that they are there.
@@ -75,7 +76,19 @@ def covering_shard(size: int) -> list[int]:
     rest = sorted(found)
     wanted = max(0, size - len(chosen))
     chosen += rest[:: max(1, len(rest) // wanted)][:wanted] if wanted else []
-    return sorted(chosen)
+    return sorted({*chosen, *_other_forms(chosen)})
+
+
+def _other_forms(chosen: list[int]) -> set[int]:
+    """The entries without which structured ones are no whole."""
+    entries = entry_values()
+
+    def out_form(entry: Entry) -> str | None:
+        own = entry["func"].partition("(")[0]
+        return own if entry.get("structured") else entry.get("structured_delegate")
+
+    wanted = {out_form(entries[index]) for index in chosen} - {None}
+    return {index for index, entry in enumerate(entries) if out_form(entry) in wanted}
 
 
 def generated_text(

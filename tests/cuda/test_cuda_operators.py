@@ -11,7 +11,10 @@ from cases import (
     requiring_grad,
     run,
 )
+from operators import FORMS, OPERATORS
+from samples import SAMPLES
 
+FORM_LIST = list(FORMS.values())
 LONG_ROWS = (1, 7, 1024, 4096, 30000)
 
 
@@ -44,6 +47,27 @@ def test_non_contiguous_arguments_give_the_same_result(gpu, sample):
         moved = call.map_tensors(lambda t: t.to(gpu))
         strided = moved.map_tensors(lambda t: torch.stack([t, t], dim=-1)[..., 0])
         torch.testing.assert_close(parts(run(sample, strided)), parts(run(sample, moved)))
+
+
+@pytest.mark.parametrize("form", FORM_LIST, ids=[form.name for form in FORM_LIST])
+def test_forms_that_write_give_the_result_of_the_functional_one(gpu, form):
+    sample = SAMPLES[form.functional]
+    for call in sample.calls(sample.small_shape, torch.float32):
+        call = call.map_tensors(lambda t: t.to(gpu))
+        results = OPERATORS[form.functional].call(*call.args, **call.kwargs)
+        results = results if isinstance(results, tuple) else (results,)
+        if form.is_inplace and results[0].dtype != call.args[0].dtype:
+            continue
+        outputs = {
+            name: torch.empty(0, device=gpu, dtype=r.dtype)
+            for name, r in zip(form.outputs, results)
+        }
+        own = call.map_tensors(torch.clone)
+        returned = form.call(*own.args, **own.kwargs, **outputs)
+        returned = returned if isinstance(returned, tuple) else (returned,)
+        torch.testing.assert_close(returned, results)
+        written = tuple(outputs.values()) or (own.args[0],)
+        assert all(a is b for a, b in zip(returned, written, strict=True))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)

@@ -41,9 +41,36 @@ def test_a_fallback_leaves_the_current_device_alone(myns, any_device):
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])
-def test_mul_of_two_devices_names_operator_and_argument(requires_grad, myns, device, second_device):
+def test_mul_of_two_devices_is_refused_as_by_torch(requires_grad, myns, device, second_device):
     x = torch.ones(2, device=device, requires_grad=requires_grad)
     for elsewhere in (second_device, "cpu"):
         other = torch.ones(2, device=elsewhere)
-        with pytest.raises(RuntimeError, match=r"\bother is on .*\bmul\b"):
+        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
             myns.mul(x, other)
+
+
+@pytest.mark.parametrize("name", ["mul", "add", "cumsum"])
+def test_a_structured_operator_without_a_kernel_fills_its_result_through_the_out_form(
+    name, myns, any_device
+):
+    call, inplace = getattr(myns, name), getattr(myns, f"{name}_")
+    x = torch.arange(1.0, 7.0).reshape(2, 3)
+    other = 1 if name == "cumsum" else torch.tensor([2.0, 3.0, 4.0])
+    expected = call(x, other)
+
+    own = other if name == "cumsum" else other.to(any_device)
+    result = call(x.to(any_device), own)
+    written, out = x.to(any_device), torch.empty(0, device=any_device)
+    assert inplace(written, own) is written
+    assert call(x.to(any_device), own, out=out) is out
+    for tensor in (result, written, out):
+        assert tensor.device == any_device
+        assert torch.equal(tensor.cpu(), expected)
+    assert torch.torchext.current_device() == 0
+
+
+def test_an_inplace_form_that_has_no_kernel_is_checked_all_the_same(myns, any_device):
+    with pytest.raises(RuntimeError, match="must have dtype"):
+        myns.cumsum_(torch.ones(3, device=any_device), 0, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        myns.mul_(torch.ones(3, device=any_device), torch.ones(2, 3, device=any_device))

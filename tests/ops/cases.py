@@ -50,29 +50,74 @@ def requiring_grad(call: Call) -> Call:
     return call.map_tensors(lambda t: t.detach().clone().requires_grad_())
 
 
+def outputs_of(operator) -> list:
+    """The names of an operator's out= arguments."""
+    return [argument.name for argument in operator._schema.arguments if argument.is_out]
+
+
 def parts(result) -> list:
     """The results that are there: a masked result of a backward operator is None."""
     results = result if isinstance(result, (tuple, list)) else (result,)
     return [part for part in results if part is not None]
 
 
-def function_of_tensors(sample: Sample, call: Call):
-    """The call as a function of its tensors alone; a single result is not in a tuple."""
+def function_of_tensors(sample: Sample, call: Call, form=None):
+    """The call as a function of its tensors alone; a single result is not in a tuple.
 
-    operator = operator_of(sample).call
+    `form` is the operator to call, by default the functional one; its out= tensors are given after
+    the others.
+    """
+
+    operator = form or operator_of(sample).call
     # Plain lists and no Call: what is traced should be the operator, not this table.
     constants = [None if isinstance(value, torch.Tensor) else value for value in call.args]
     positions = [i for i, value in enumerate(call.args) if isinstance(value, torch.Tensor)]
     keywords = dict(call.kwargs)
+    outputs = outputs_of(operator)
 
     def function(*tensors):
         arguments = list(constants)
         for position, tensor in zip(positions, tensors):
             arguments[position] = tensor
-        results = parts(operator(*arguments, **keywords))
+        written = dict(zip(outputs, tensors[len(positions) :]))
+        results = parts(operator(*arguments, **keywords, **written))
         return results[0] if len(results) == 1 else tuple(results)
 
     return function
+
+
+def reference_of_tensors(sample: Sample, call: Call):
+    """The reference as a function of the call's tensors: of those results that there are."""
+    found = run(sample, call)
+    kept = [part is not None for part in found] if isinstance(found, (tuple, list)) else [True]
+
+    def function(*tensors):
+        results = sample.expected(call.with_tensors(tensors))
+        results = results if isinstance(results, (tuple, list)) else (results,)
+        results = [part for part, keep in zip(results, kept) if keep]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return function
+
+
+def source_of(call: Call, outputs, operator: str) -> str:
+    """Python and TorchScript of a function of the call's tensors, then of the out= tensors; all
+    other arguments are constants of the text. `operator` is how they spell it."""
+    names = [f"t{index}" for index, _ in enumerate(call.tensors)]
+    remaining = iter(names)
+    arguments = [
+        next(remaining) if isinstance(value, torch.Tensor) else repr(value) for value in call.args
+    ]
+    arguments += [f"{name}={value!r}" for name, value in call.kwargs.items()]
+    arguments += [f"{name}={name}" for name in outputs]
+    signature = ", ".join([*names, *outputs])
+    return f"def call({signature}):\n    return {operator}({', '.join(arguments)})\n"
+
+
+def scripted(call: Call, form):
+    """The TorchScript function of `source_of`; the overload is resolved by the types."""
+    source = source_of(call, outputs_of(form), f"torch.ops.{form.overloadpacket}")
+    return torch.jit.CompilationUnit(source).call
 
 
 def loss_of(result) -> torch.Tensor:
@@ -84,6 +129,24 @@ def gradients(sample: Sample, call: Call, inputs=None) -> tuple:
     """Gradients of the loss of a call for `inputs`, by default all its tensors."""
     inputs = call.tensors if inputs is None else inputs
     return torch.autograd.grad(loss_of(run(sample, call)), inputs, materialize_grads=True)
+
+
+def all_arguments(tensors):
+    return tuple(range(len(tensors)))
+
+
+def gradient_of(function, tensors):
+    return torch.func.grad(lambda *given: loss_of(function(*given)), all_arguments(tensors))
+
+
+def direction(t):
+    """A tangent or cotangent whose elements all differ."""
+    numbers = torch.linspace(-1, 2, t.numel(), dtype=torch.float64).view(t.shape)
+    return torch.complex(numbers, 1 - numbers).to(t.dtype) if t.is_complex() else numbers
+
+
+def directions(tensors):
+    return tuple(direction(t) for t in tensors)
 
 
 def assert_same_results(actual, expected):

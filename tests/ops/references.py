@@ -9,6 +9,10 @@ def muladd(a, b, c):
     return a * b + c
 
 
+def cumsum(input, dim, *, dtype=None):
+    return torch.cumsum(input, dim, dtype=dtype)
+
+
 def zero_out(input):
     keeps_first = torch.zeros(input.numel(), dtype=torch.bool)
     keeps_first[:1] = True
@@ -36,18 +40,32 @@ def rms_norm_backward(grad_output, input, weight, eps, output_mask):
     )
 
 
+def _gradient_of_results(backward, grads, inputs):
+    """What autograd gives for a backward function, in a way that every transform sees through."""
+    present = [i for i, t in enumerate(inputs) if t is not None]
+
+    def weighted(*tensors):
+        given = list(inputs)
+        for i, t in zip(present, tensors):
+            given[i] = t
+        pairs = zip(backward(*given), grads)
+        return sum((result * grad).sum() for result, grad in pairs if grad is not None)
+
+    found = torch.func.grad(weighted, tuple(range(len(present))))(*[inputs[i] for i in present])
+    return [dict(zip(present, found)).get(i) for i in range(len(inputs))]
+
+
 def rms_norm_double_backward(
     grad_grad_input, grad_grad_weight, grad_output, input, weight, eps, output_mask
 ):
     """The gradient of the two results of rms_norm_backward, by autograd."""
-    inputs = [None if t is None else t.detach().clone() for t in (grad_output, input, weight)]
-    present = [t.requires_grad_() for t in inputs if t is not None]
-    results = rms_norm_backward(*inputs, eps, [True, True])
-    pairs = zip(results, (grad_grad_input, grad_grad_weight))
-    total = sum((result * grad).sum() for result, grad in pairs if grad is not None)
-    grads = iter(torch.autograd.grad(total, present, materialize_grads=True))
-    grads = [None if t is None else next(grads) for t in inputs]
-    return tuple(grad if wanted else None for grad, wanted in zip(grads, output_mask))
+
+    def backward(*inputs):
+        return rms_norm_backward(*inputs, eps, [True, True])
+
+    grads, inputs = (grad_grad_input, grad_grad_weight), (grad_output, input, weight)
+    found = _gradient_of_results(backward, grads, inputs)
+    return tuple(grad if wanted else None for grad, wanted in zip(found, output_mask))
 
 
 def rms_norm_jvp(input, input_t, weight, weight_t, eps):
@@ -76,9 +94,11 @@ def silu_and_mul_backward(grad_output, input):
 
 def silu_and_mul_double_backward(grad_grad_input, grad_output, input):
     """The gradient of silu_and_mul_backward for input, by autograd."""
-    input = input.detach().clone().requires_grad_()
-    result = silu_and_mul_backward(grad_output.detach(), input)
-    return torch.autograd.grad(result, input, grad_grad_input)[0]
+
+    def backward(*inputs):
+        return (silu_and_mul_backward(*inputs),)
+
+    return _gradient_of_results(backward, (grad_grad_input,), (grad_output, input))[1]
 
 
 def silu_and_mul_jvp(input, input_t):

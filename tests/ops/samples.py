@@ -116,6 +116,13 @@ def _dot(shape, dtype):
     yield Call((tensor(shape, dtype, bound=1), tensor(shape, dtype, bound=1)))
 
 
+def _cumsum(shape, dtype):
+    for dim in range(-max(len(shape), 1), max(len(shape), 1)):
+        yield Call((tensor(shape, dtype, bound=1), dim))
+    if dtype in (torch.float32, torch.float64):
+        yield Call((tensor(shape, dtype, bound=1), 0), {"dtype": torch.float64})
+
+
 def _softmax(shape, dtype):
     for dim in range(-max(len(shape), 1), max(len(shape), 1)):
         yield Call((tensor(shape, dtype), dim))
@@ -192,6 +199,7 @@ _SAMPLES = (
         empty_shapes=((0,),),
         small_shape=VECTOR,
     ),
+    Sample("cumsum", references.cumsum, _cumsum, ALL_DTYPES),
     Sample("softmax", torch.softmax, _softmax),
     _over_last_dimension("rms_norm", _rms_norm),
     _over_last_dimension("rms_norm_backward", _rms_norm_backward),

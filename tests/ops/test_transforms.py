@@ -2,101 +2,28 @@
 """torch.func over every operator: what each transform gives for its reference, made of torch's."""
 
 import pytest
-import references
 import torch
 from cases import (
+    all_arguments,
+    direction,
+    directions,
     first_call,
     function_of_tensors,
+    gradient_of,
     gradients,
     is_differentiable,
     loss_of,
     over_operators,
     over_operators_and,
     parts,
+    reference_of_tensors,
     requiring_grad,
     run,
 )
-from samples import SAMPLES, Call, tensor
+from samples import SAMPLES, tensor
 from torch.autograd import forward_ad
 
 BATCH = 3
-
-
-def all_arguments(tensors):
-    return tuple(range(len(tensors)))
-
-
-def gradient_of(function, tensors):
-    return torch.func.grad(lambda *given: loss_of(function(*given)), all_arguments(tensors))
-
-
-# ---- references that transforms see through
-
-
-def _by_gradient(backward, grads, inputs):
-    """The gradient of the results of a backward function, without detaching anything."""
-    present = [i for i, t in enumerate(inputs) if t is not None]
-
-    def weighted(*tensors):
-        given = list(inputs)
-        for i, t in zip(present, tensors):
-            given[i] = t
-        results = parts(backward(*given))
-        return sum((r * g).sum() for r, g in zip(results, grads) if g is not None)
-
-    found = torch.func.grad(weighted, all_arguments(present))(*[inputs[i] for i in present])
-    return [dict(zip(present, found)).get(i) for i in range(len(inputs))]
-
-
-def _rms_norm_double_backward(
-    grad_grad_input, grad_grad_weight, grad_output, input, weight, eps, output_mask
-):
-    def backward(*inputs):
-        return references.rms_norm_backward(*inputs, eps, [True, True])
-
-    grads, inputs = (grad_grad_input, grad_grad_weight), (grad_output, input, weight)
-    found = _by_gradient(backward, grads, inputs)
-    return tuple(grad if wanted else None for grad, wanted in zip(found, output_mask))
-
-
-def _silu_and_mul_double_backward(grad_grad_input, grad_output, input):
-    backward = references.silu_and_mul_backward
-    return _by_gradient(backward, (grad_grad_input,), (grad_output, input))[1]
-
-
-REFERENCES = {
-    "rms_norm_double_backward": _rms_norm_double_backward,
-    "silu_and_mul_double_backward": _silu_and_mul_double_backward,
-}
-
-
-def reference_of_tensors(sample, call: Call):
-    """The reference as a function of the call's tensors: of those results that there are."""
-    reference = REFERENCES.get(sample.name, sample.reference)
-    found = run(sample, call)
-    kept = [part is not None for part in found] if isinstance(found, (tuple, list)) else [True]
-
-    def function(*tensors):
-        given = call.with_tensors(tensors)
-        results = reference(*given.args, **given.kwargs)
-        results = results if isinstance(results, (tuple, list)) else (results,)
-        results = [part for part, keep in zip(results, kept) if keep]
-        return results[0] if len(results) == 1 else tuple(results)
-
-    return function
-
-
-# ---- the transforms
-
-
-def direction(t):
-    """A tangent or cotangent whose elements all differ."""
-    numbers = torch.linspace(-1, 2, t.numel(), dtype=torch.float64).view(t.shape)
-    return torch.complex(numbers, 1 - numbers).to(t.dtype) if t.is_complex() else numbers
-
-
-def directions(tensors):
-    return tuple(direction(t) for t in tensors)
 
 
 def vjp(function, tensors):

@@ -18,8 +18,6 @@ from torchgen.gen import parse_native_yaml
 from torchgen.model import FunctionSchema, NativeFunction, OperatorName, SchemaKind
 from torchgen.packaged.autograd.gen_variable_type import GRADIENT_IMPLEMENTED_FOR_COMPLEX
 
-from codegen import model
-
 PACKAGED = Path(torchgen.__file__).parent / "packaged"
 NATIVE_FUNCTIONS = PACKAGED / "ATen" / "native" / "native_functions.yaml"
 TAGS = PACKAGED / "ATen" / "native" / "tags.yaml"
@@ -142,8 +140,6 @@ def _operator(
 
 def _facts(function: NativeFunction) -> dict[str, object]:
     """What upstream keeps in a list of its generator, as the extension key that says so here."""
-    if "complex_autograd" not in model.spec_keys(model.Operator):
-        return {}
     is_complex = function.func.name.name.base in GRADIENT_IMPLEMENTED_FOR_COMPLEX
     return {} if is_complex else {"complex_autograd": False}
 

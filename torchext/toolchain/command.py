@@ -28,7 +28,7 @@ from . import cuda, environment, linking, platforms, record  # noqa: E402
 from .build_log import BuildLog  # noqa: E402
 from .diagnosis import explain  # noqa: E402
 from .generate import Manifest, generate  # noqa: E402
-from .op_library import OpLibrary  # noqa: E402
+from .op_library import OpLibrary, PythonModule  # noqa: E402
 
 # What torch's command and the linker raise for a failure that is not a bug of ours
 BUILD_FAILURES = (BaseError, CCompilerError, OSError, RuntimeError, ValueError,
@@ -87,6 +87,8 @@ class BuildExtension(cpp_extension.BuildExtension):
         device = "cuda" if self.cuda.home else "cpu"
         prepared.library_dirs = [*library.library_dirs, *cpp_extension.library_paths(device)]
         prepared.libraries = [*library.libraries, *self.platform.torch_libraries]
+        if isinstance(library, PythonModule):
+            prepared.libraries += self.platform.python_libraries
         if self.cuda.home:
             prepared.libraries += self.platform.cuda_libraries
             prepared.define_macros = [*library.define_macros, ("TORCHEXT_WITH_CUDA", None)]
@@ -160,9 +162,10 @@ class BuildExtension(cpp_extension.BuildExtension):
         for_python = [object_of.pop(source) for source in ext.manifest.python_sources]
         objects = list(object_of.values())
         platform, environs = self.platform, shlex.split(os.environ.get("LDFLAGS", ""))
+        is_module = isinstance(ext, PythonModule)
         command = [
             os.environ["CXX"],
-            *platform.link_flags,
+            *(platform.python_link_flags if is_module else platform.link_flags),
             *objects,
             *(f"-L{folder}" for folder in ext.library_dirs),
             *(f"-l{name}" for name in ext.libraries),
@@ -185,9 +188,10 @@ class BuildExtension(cpp_extension.BuildExtension):
         return library
 
     def _record(self, ext: OpLibrary) -> record.BuildRecord:
-        cuda_kernels, python_part = self.cuda.home is not None, bool(ext.manifest.python_sources)
+        cuda_kernels = self.cuda.home is not None
+        needs_python = isinstance(ext, PythonModule) or bool(ext.manifest.python_sources)
         return record.of_installed_torch(
-            ext.namespace, torchext.__version__, cuda_kernels, python_part
+            ext.namespace, torchext.__version__, cuda_kernels, needs_python
         )
 
     def _install(self, built: str, target: str, text: str) -> None:

@@ -21,13 +21,15 @@ def explain(text: str, kernels: list[dict]) -> str:
     link_errors = [line for line in text.splitlines() if _LINK_ERROR.search(line)]
     compile_errors = [line for line in text.splitlines() if _COMPILE_ERROR.search(line)]
     blocks = []
-    for kernel in kernels:
+    # The forms of an operator share a kernel: the first one is named.
+    functions = {(k["name"], k["prototype"]): k for k in reversed(kernels)}
+    for kernel in reversed(functions.values()):
         mentioned = _mention(kernel["name"])
         if any(mentioned(line) for line in compile_errors if line not in link_errors):
             blocks.append(_block(kernel, _DIFFERS))
         elif any(mentioned(line) for line in link_errors):
             blocks.append(_block(kernel, _MISSING))
-    return "\n".join(dict.fromkeys(blocks))
+    return "\n".join(blocks)
 
 
 def _mention(name: str):

@@ -24,6 +24,8 @@ class Manifest:
 
 def generate(library: OpLibrary) -> Manifest:
     """Write the generated code of `library`; errors in the specs end the build, already printed."""
+    if library.native_functions is None:
+        return Manifest([], [], [], [])
     from torchext.codegen.__main__ import main
 
     out = library.manifest_dir

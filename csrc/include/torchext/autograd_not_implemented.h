@@ -11,6 +11,7 @@
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torchext/autograd.h>
+#include <torchext/boxed.h>
 
 #include <algorithm>
 #include <memory>
@@ -20,43 +21,6 @@
 namespace torchext {
 inline namespace v1 {
 namespace detail {
-
-/// Calls `f` with each defined tensor of a boxed value, inside lists and dictionaries too.
-template <typename F>
-void for_each_boxed_tensor(const F& f, const c10::IValue& value) {
-  if (value.isTensor()) {
-    if (value.toTensor().defined()) {
-      f(value.toTensor());
-    }
-  } else if (value.isList()) {
-    for (const c10::IValue& item : value.toListRef()) {
-      for_each_boxed_tensor(f, item);
-    }
-  } else if (value.isTuple()) {
-    for (const c10::IValue& item : value.toTupleRef().elements()) {
-      for_each_boxed_tensor(f, item);
-    }
-  } else if (value.isGenericDict()) {
-    for (const auto& item : value.toGenericDict()) {
-      for_each_boxed_tensor(f, item.value());
-    }
-  }
-}
-
-inline bool is_written(const c10::Argument& argument) {
-  if (argument.alias_info() == nullptr) {
-    return false;
-  }
-  bool written = argument.alias_info()->isWrite();
-  for (const auto& inner : argument.alias_info()->containedTypes()) {
-    written = written || inner.isWrite();
-  }
-  return written;
-}
-
-inline bool is_view(const c10::Argument& result) {
-  return result.alias_info() != nullptr && !is_written(result);
-}
 
 /// The arguments of a boxed call, held so that they outlive it.
 class BoxedCall {

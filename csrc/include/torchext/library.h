@@ -13,6 +13,7 @@
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 #include <torchext/platform.h>
+#include <torchext/quiet_override.h>
 #include <torchext/visibility.h>
 
 namespace torchext {
@@ -29,18 +30,24 @@ class OperatorLibrary {
 
   /// Run one registration. After a failure everything is taken back and nothing more registered.
   bool add(torch::Library::Kind kind, std::optional<c10::DispatchKey> key, Fill fill) noexcept {
-    if (!error_.empty()) {
-      return false;
-    }
-    try {
+    return attempt([&] {
       parts_.emplace_back(kind, namespace_, key, path_.c_str(), 0);
       fill(parts_.back());
-    } catch (const c10::Error& error) {
-      fail(error.what_without_backtrace());
-    } catch (const std::exception& error) {
-      fail(error.what());
-    }
-    return error_.empty();
+    });
+  }
+
+  /// The same for operators that another namespace defines, in place of the kernels that they have.
+  bool override_kernels(const char* of, c10::DispatchKey key, Fill fill) noexcept {
+    return attempt([&] {
+      const QuietOverride quiet;
+      parts_.emplace_back(torch::Library::IMPL, of, key, path_.c_str(), 0);
+      fill(parts_.back());
+    });
+  }
+
+  /// Run a check, which throws where the library does not fit what is registered already.
+  bool check(void (*require)()) noexcept {
+    return attempt(require);
   }
 
   /// Why registration failed; nullptr where it did not.
@@ -49,6 +56,21 @@ class OperatorLibrary {
   }
 
  private:
+  template <typename Step>
+  bool attempt(const Step& step) noexcept {
+    if (!error_.empty()) {
+      return false;
+    }
+    try {
+      step();
+    } catch (const c10::Error& error) {
+      fail(error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      fail(error.what());
+    }
+    return error_.empty();
+  }
+
   void fail(const char* why) noexcept {
     try {
       parts_.clear();

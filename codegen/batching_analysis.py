@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`vmap:`, how one call of an operator serves a whole batch."""
+
+from __future__ import annotations
+
+import re
+
+from .errors import Errors, did_you_mean
+from .model import Operator
+from .plan import BatchingRule
+from .schema import OperatorName
+from .structured_analysis import Group
+
+_KEY = "FuncTorchBatched"
+_RULES = ("pointwise", "leading", "leading(arguments)")
+_RULE = re.compile(r"(\w+)(?:\s*\(([^()]*)\))?")
+
+
+def batching_rule(
+    operator: Operator, group: Group | None, form: OperatorName | None, errors: Errors
+) -> BatchingRule | None:
+    """The rule of an operator, its own or that of the entry whose kernels it runs; group: that of
+    a structured one, form: the functional one of an out= form. Mistakes are noted."""
+    source = operator
+    if operator.vmap is None:
+        source = operator.origin or (group.out if group else operator)
+    rule = _rule(source, Errors() if source is not operator else errors)
+    if form is not None:
+        return BatchingRule("out_form_of", form=form)
+    has_own = operator.manual_kernel_registration or _has_kernel(operator)
+    return None if operator.func.is_out or has_own else rule
+
+
+def _has_kernel(operator: Operator) -> bool:
+    return any(entry.key == _KEY for entry in operator.dispatch or ())
+
+
+def _rule(operator: Operator, errors: Errors) -> BatchingRule | None:
+    """What an entry's `vmap:` says."""
+    if operator.vmap is None or not _can_have_rule(operator, errors):
+        return None
+    match = _RULE.fullmatch(operator.vmap.strip())
+    kind, names = match.groups() if match else (None, None)
+    if kind == "pointwise" and names is None:
+        return BatchingRule("pointwise_rule")
+    if kind == "leading":
+        return BatchingRule("leading_rule", _rows(operator, names, errors))
+    hint = did_you_mean(operator.vmap, _RULES, "it takes")
+    errors.add(operator.at("vmap"), f"'vmap' does not take '{operator.vmap}'", hint)
+    return None
+
+
+def _can_have_rule(operator: Operator, errors: Errors) -> bool:
+    func = operator.func
+    message = hint = None
+    if _has_kernel(operator):
+        message = f"the operator has a kernel for {_KEY}"
+    elif operator.func.is_out and not operator.structured:
+        message = "an out= form is batched by its functional form"
+        hint = "give 'vmap' to that one"
+    elif not any(a.type.is_tensor_like for a in func.arguments):
+        message = "'vmap' is for operators that take tensors"
+    elif any(not r.type.is_tensor_like for r in func.returns):
+        message = "'vmap' is for operators whose results are tensors"
+    elif func.is_view:
+        message = "'vmap' is for results that are no views"
+    elif "nondeterministic_seeded" in operator.tags or any(
+        type_.name == "Generator" for a in func.arguments for type_ in a.type.walk()
+    ):
+        message = "'vmap' would give all examples of a batch their random numbers at once"
+        hint = "leave it out: torch then does as 'randomness' of torch.vmap says"
+    if message:
+        errors.add(operator.at("vmap"), message, hint)
+    return message is None
+
+
+def _rows(operator: Operator, names: str | None, errors: Errors) -> tuple[str, ...]:
+    """The arguments that have the leading dimension."""
+    arguments = [a for a in operator.func.arguments if not (a.is_kwarg_only and a.type.is_write)]
+    if names is None:
+        found = tuple(a.name for a in arguments if a.type.bare().plain == "Tensor")
+        if not found:
+            message = "no argument of type Tensor has the leading dimension"
+            errors.add(operator.at("vmap"), message, "name those that do: leading(arguments)")
+        return found
+    tensors = [a.name for a in arguments if a.type.is_tensor_like]
+    named = tuple(name.strip() for name in names.split(","))
+    for name in named:
+        if name not in tensors:
+            hint = did_you_mean(name, tensors, "it has")
+            errors.add(operator.at("vmap"), f"'{name}' is no tensor that the operator takes", hint)
+    return named

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which kernels an operator has: those of its `dispatch:`, and those that are generated."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from . import type_table
+from .call_analysis import checked_tensors, guarded_parameter, signature_of
+from .declared_forms import Forms
+from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
+from .errors import Errors
+from .layout_analysis import check_layout, laid_out, returned
+from .model import DispatchEntry, Operator
+from .plan import KernelPlan
+from .rule_calls import rule_kernels, takes_results
+from .structured_analysis import Group, is_structured_kernel
+from .structured_calls import structured_kernels
+
+FALLBACK = "cpu_fallback"
+_AUTOCAST = {
+    "AutocastCPU": "at::kCPU",
+    "AutocastCUDA": "at::kCUDA",
+    "AutocastPrivateUse1": "at::kPrivateUse1",
+}
+_POLICIES = {
+    "lower_precision_fp": "kLowerPrecisionFp", "fp32": "kFp32", "promote": "kPromote",
+}  # fmt: skip
+
+
+def kernels_of(
+    namespace: str, operator: Operator, group: Group | None, forms: Forms, errors: Errors
+) -> tuple[KernelPlan, ...]:
+    """The kernels of an operator; group: that of a structured one."""
+    check_layout(operator, errors)
+    if operator.manual_kernel_registration:
+        if operator.dispatch is not None:
+            message = "'manual_kernel_registration' and 'dispatch' exclude each other"
+            errors.add(operator.location, message)
+        return ()
+    entries = _entries(operator)
+    generated: tuple[KernelPlan, ...] = ()
+    source = _rule_source(operator)
+    if source is not None:
+        generated = rule_kernels(namespace, operator, source)
+        entries = [e for e in entries if not takes_results(e)] + _fallbacks(operator, source)
+    elif group is not None:
+        signature = signature_of(operator)
+        assert signature is not None  # StructuredAnalysis asked
+        generated = structured_kernels(group, operator, signature)
+        if operator is not group.out:
+            entries += _fallbacks(operator, group.out)
+    elif (form := forms.declared(operator)) is not None:
+        generated = (KernelPlan("CompositeExplicitAutograd", "", None, declared_form=form),)
+    generated += _autocast(operator, errors)
+    keys = {entry.key for entry in (*entries, *generated)}
+    _check_dispatch(operator, entries, keys, errors)
+    kernels = (*generated, *(_kernel(namespace, operator, entry) for entry in entries))
+    return (*kernels, *_decompositions(operator, kernels))
+
+
+def _decompositions(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:
+    """The composite kernels that run under vmap, where torch does not look for them by itself."""
+    key = "FuncTorchBatchedDecomposition"
+    if operator.vmap is None and not {k.key for k in kernels} & {key, "FuncTorchBatched"}:
+        for kernel in kernels:
+            if kernel.key == "CompositeImplicitAutograd":
+                yield dataclasses.replace(kernel, key=key, is_declared=False)
+
+
+def named_kernels(namespace: str, operator: Operator, errors: Errors) -> tuple[KernelPlan, ...]:
+    """The kernels that an entry names for an operator that PyTorch defines, and nothing else."""
+    check_layout(operator, errors)
+    entries = operator.dispatch or ()
+    # A key may fall back to PyTorch's own CPU kernel.
+    _check_dispatch(operator, list(entries), {"CPU"}, errors)
+    return tuple(_kernel(namespace, operator, entry) for entry in entries)
+
+
+def _autocast(operator: Operator, errors: Errors) -> tuple[KernelPlan, ...]:
+    """The kernels that cast the arguments of an operator with `autocast:`."""
+    if operator.autocast is None:
+        return ()
+    if operator.func.mutated:
+        message = "'autocast' would cast what the operator writes to"
+        errors.add(operator.at("autocast"), message, "give it to the functional form")
+    for entry in operator.dispatch or ():
+        if entry.key in _AUTOCAST or entry.key == "Autocast":
+            errors.add(entry.location, f"'autocast' has a kernel for {entry.key}")
+    policy = _POLICIES[operator.autocast]
+    return tuple(
+        KernelPlan(key, "", None, autocast=f"AutocastPolicy::{policy}, {device}")
+        for key, device in _AUTOCAST.items()
+    )
+
+
+def _entries(operator: Operator) -> list[DispatchEntry]:
+    """The entries of `dispatch:` that name plain kernels."""
+    if operator.origin or operator.structured or operator.structured_delegate is not None:
+        return [e for e in operator.dispatch or () if not is_structured_kernel(operator, e)]
+    if operator.dispatch is None:
+        name = _default_kernel_name(operator)
+        return [DispatchEntry("CompositeImplicitAutograd", name, operator.location)]
+    return list(operator.dispatch)
+
+
+def _rule_source(operator: Operator) -> Operator | None:
+    """The entry whose `meta:` rules the operator, and whose kernels are given its results."""
+    if operator.meta is not None:
+        return operator
+    is_declared = operator.origin is not None and operator.func.is_out
+    return operator.origin if is_declared and operator.origin.meta is not None else None
+
+
+def _fallbacks(operator: Operator, out: Operator) -> list[DispatchEntry]:
+    """The keys on which the whole operator falls back, if the form does not say otherwise."""
+    own = {e.key for e in operator.dispatch or () if operator is not out}
+    return [e for e in out.dispatch or () if e.kernel == FALLBACK and e.key not in own]
+
+
+def _default_kernel_name(operator: Operator) -> str:
+    name = operator.func.name.base + ("_out" if operator.func.is_out else "")
+    return type_table.identifier(name)
+
+
+def _check_dispatch(
+    operator: Operator, entries: list[DispatchEntry], keys: set[str], errors: Errors
+) -> None:
+    places = {entry.key: entry for entry in entries}
+    for entry in entries:
+        if entry.kernel == FALLBACK and "CPU" not in keys:
+            message = f"'{FALLBACK}' for {entry.key} runs the CPU kernel, and there is none"
+            errors.add(entry.location, message, "name a kernel for CPU")
+        name = entry.kernel.rpartition("::")[2]
+        if type_table.identifier(name) != name:
+            errors.add(entry.location, f"a kernel cannot be called '{name}' in C++")
+        if entry.kernel == FALLBACK and (entry.key not in BACKENDS or entry.key in ("CPU", "Meta")):
+            errors.add(entry.location, f"{entry.key} cannot fall back to the CPU")
+    both = [k for k in ("CompositeImplicitAutograd", "CompositeExplicitAutograd") if k in places]
+    if len(both) > 1:
+        message = f"{both[0]} and {both[1]} exclude each other"
+        hint = "an operator differentiates through its parts or by its own formula"
+        errors.add(places[both[1]].location, message, hint)
+
+
+def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelPlan:
+    cuda = needs_cuda(entry.key)
+    if entry.kernel == FALLBACK:
+        return KernelPlan(entry.key, "", None)
+    space, _, name = entry.kernel.rpartition("::")
+    function = f"{space or namespace}::native::{name}"
+    signature = signature_of(operator, symint="_symint" in name)
+    if signature is None:
+        return KernelPlan(entry.key, function, signature, needs_cuda=cuda)
+    guarded = is_guarded(entry.key)
+    arguments = laid_out(operator, entry.key)
+    return KernelPlan(
+        entry.key,
+        function,
+        signature,
+        device_checks=checked_tensors(operator, signature) if guarded else (),
+        device_guard=guarded_parameter(operator, signature) if guarded else None,
+        needs_cuda=cuda,
+        laid_out=arguments,
+        returned=returned(operator, signature) if any(a.is_written for a in arguments) else None,
+    )

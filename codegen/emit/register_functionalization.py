@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""functionalize_<shard>.cpp: the Functionalize kernels of in-place and out= forms.
+
+Each calls the functional form of its operator. Operators without one have no such kernel: PyTorch
+functionalizes them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..output import File, banner
+from ..plan import OperatorPlan, Plan
+from ..template import fill
+
+_SOURCE = """
+$banner
+#include <$namespace/library.h>
+#include <torchext/functionalization.h>
+
+namespace torchext::generated::$namespace {
+namespace {
+
+void register_functionalize_$index(torch::Library& m) {
+$impls
+}
+
+const bool functionalize_registered_$index = library().add($arguments);
+
+} // namespace
+} // namespace torchext::generated::$namespace
+"""
+
+
+def emit(plan: Plan) -> Iterator[File]:
+    """One source for each shard that has such forms."""
+    for index in range(plan.shards):
+        impls = [line for op in plan.shard(index) for line in _impl(plan.namespace, op)]
+        if impls:
+            text = fill(
+                _SOURCE,
+                banner=banner(__name__, plan.specs),
+                namespace=plan.namespace,
+                index=str(index),
+                impls=impls,
+                arguments=[
+                    "torch::Library::IMPL",
+                    "c10::DispatchKey::Functionalize",
+                    f"&register_functionalize_{index}",
+                ],
+            )
+            yield File(f"src/functionalize_{index}.cpp", text, "source")
+
+
+def _impl(namespace: str, op: OperatorPlan) -> Iterator[str]:
+    if op.functional_form:
+        name, form = op.operator.name, op.functional_form
+        function = f'functionalized_by("{namespace}::{form.base}", "{form.overload}")'
+        yield f"  // {op.spec_line}"
+        yield f'  m.impl("{name}", {function});'

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""rules/<group>.h and rules_<shard>.cpp: the meta functions that are generated from `meta:`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..output import File, banner
+from ..plan import OperatorPlan, Plan, RulePlan
+from ..template import fill
+
+_HEADER = """
+$banner
+#pragma once
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <torchext/meta_base.h>
+
+namespace torchext::generated::$namespace::rules {
+
+$classes
+
+} // namespace torchext::generated::$namespace::rules
+"""
+
+_CLASS = """
+// $location: the rule of $schema
+struct $name : public MetaBase {
+  $prototype;
+};
+"""
+
+_SOURCE = """
+$banner
+#include <torchext/shape.h>
+$includes
+
+namespace torchext::generated::$namespace::rules {
+
+$functions
+
+} // namespace torchext::generated::$namespace::rules
+"""
+
+_FUNCTION = """
+// $location: $schema
+$prototype {
+$statements
+}
+"""
+
+
+def emit(plan: Plan) -> Iterator[File]:
+    """A header for each group, and a source for each shard."""
+    head, space = banner(__name__, plan.specs), plan.namespace
+    for group, operators in plan.groups().items():
+        found = _with_rules(operators)
+        if found:
+            classes = "\n".join(_class(op, rule) for op, rule in found).rstrip()
+            text = fill(_HEADER, banner=head, namespace=space, classes=classes)
+            yield File(f"include/{space}/rules/{group}.h", text, "header")
+    for index in range(plan.shards):
+        found = _with_rules(plan.shard(index))
+        if found:
+            groups = sorted({op.group for op, _ in found})
+            text = fill(
+                _SOURCE,
+                banner=head,
+                namespace=space,
+                includes=[f"#include <{space}/rules/{group}.h>" for group in groups],
+                functions="\n".join(_function(op, rule) for op, rule in found).rstrip(),
+            )
+            yield File(f"src/rules_{index}.cpp", text, "source")
+
+
+def _with_rules(operators: list[OperatorPlan]) -> list[tuple[OperatorPlan, RulePlan]]:
+    return [(op, op.rule) for op in operators if op.rule]
+
+
+def _class(op: OperatorPlan, rule: RulePlan) -> str:
+    return fill(
+        _CLASS,
+        location=op.spec_line,
+        schema=op.schema,
+        name=rule.name.rpartition("::")[2],
+        prototype=rule.meta.prototype("meta"),
+    )
+
+
+def _function(op: OperatorPlan, rule: RulePlan) -> str:
+    name = rule.name.rpartition("::")[2]
+    return fill(
+        _FUNCTION,
+        location=op.spec_line,
+        schema=op.schema,
+        prototype=rule.meta.prototype(f"{name}::meta"),
+        statements=[f"  {line}" for line in rule.statements],
+    )

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`layout:`, what the kernels of an operator may rely on of its arguments' strides."""
+
+from __future__ import annotations
+
+from . import type_table
+from .dispatch_keys import COMPOSITE_KEYS, is_strided
+from .errors import Errors, did_you_mean
+from .model import Line, Operator
+from .plan import LaidOut, Signature
+from .schema import Argument, Return
+
+_VALUES = {"contiguous": "kContiguous", "last_dim_contiguous": "kLastDimContiguous"}
+_TYPES = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]")
+_STRIDE_TAGS = {
+    "flexible_layout", "needs_contiguous_strides", "needs_exact_strides",
+    "needs_fixed_stride_order",
+}  # fmt: skip
+
+
+def laid_out(source: Operator, key: str) -> tuple[LaidOut, ...]:
+    """The arguments that the kernel of a dispatch key is given in a layout; source: the entry whose
+    kernel it is."""
+    if not is_strided(key) and key not in COMPOSITE_KEYS:
+        return ()
+    layouts = {line.text: _VALUES[layout] for layout, line in source.layout if layout != "any"}
+    return tuple(
+        LaidOut(type_table.parameter_name(a.name), layouts[a.name], a.type.is_write)
+        for a in source.func.arguments
+        if a.name in layouts
+    )
+
+
+def returned(operator: Operator, signature: Signature) -> str:
+    """What a wrapper that writes copies back returns: the arguments, where the kernel returns the
+    copies. A C++ kernel returns either arguments or new tensors."""
+    arguments = [
+        type_table.parameter_name(argument.name)
+        for result in operator.func.returns
+        for argument in operator.func.arguments
+        if _is_returned_as(argument, result)
+    ]
+    if len(arguments) < 2:
+        return arguments[0] if arguments else "result"
+    return f"{signature.result}({', '.join(arguments)})"
+
+
+def _is_returned_as(argument: Argument, result: Return) -> bool:
+    """Whether a result is the argument, or a view of it."""
+    own, other = argument.type.alias, result.type.alias
+    return bool(own and other and own.before == other.before)
+
+
+def layout_tags(operator: Operator) -> tuple[str, ...]:
+    """The tag by which Inductor lays out all arguments itself, where each must be contiguous."""
+    layouts = {line.text: layout for layout, line in operator.layout}
+    tensors = [a.name for a in operator.func.arguments if a.type.is_tensor_like]
+    all_contiguous = all(layouts.get(name) == "contiguous" for name in tensors)
+    if operator.func.mutated or not tensors or _STRIDE_TAGS & {*operator.tags}:
+        return ()
+    return ("needs_contiguous_strides",) if all_contiguous else ()
+
+
+def check_layout(operator: Operator, errors: Errors) -> None:
+    """Note what is wrong with an entry's `layout:`."""
+    if not operator.layout:
+        return
+    message = hint = None
+    if operator.structured_delegate is not None:
+        message, hint = "the kernels are those of the out= form", "say it there"
+    elif operator.structured_inherits:
+        message = "a TensorIterator copes with all layouts"
+    elif operator.manual_kernel_registration:
+        message = "the kernels are registered by hand"
+    elif not type_table.has_signature(operator.func):
+        message = "an operator with 'layout' needs a C++ signature"
+    if message:
+        errors.add(operator.at("layout"), message, hint)
+    for layout, line in operator.layout:
+        _check_argument(operator, layout, line, errors)
+
+
+def _check_argument(operator: Operator, layout: str, line: Line, errors: Errors) -> None:
+    argument = operator.func.argument(line.text)
+    if argument is None:
+        hint = did_you_mean(line.text, [a.name for a in operator.func.arguments], "it has")
+        errors.add(line.location, f"the operator has no argument '{line.text}'", hint)
+        return
+    is_returned = any(_is_returned_as(argument, result) for result in operator.func.returns)
+    message = hint = None
+    if argument.type.bare().plain not in _TYPES:
+        message = f"an argument of type '{argument.type.bare()}' has no layout"
+        hint = f"it is for arguments of type {', '.join(_TYPES)}"
+    elif layout == "any":
+        return
+    elif operator.structured and argument.type.is_write:
+        message = f"the meta function decides on the layout of '{line.text}'"
+        hint = "set_output_contiguous is what the kernel can rely on"
+    elif is_returned and not argument.type.is_write:
+        message = f"the result would be a view of a copy of '{line.text}'"
+    elif is_returned and argument.type.bare().plain != "Tensor":
+        message = f"'{line.text}' is returned, and a list of copies would be in its place"
+    if message:
+        errors.add(line.location, message, hint)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators with `meta:`: the class of their rule, and the functions that run it and the kernels.
+
+The kernels are plain functions that are given their results last.
+"""
+
+from __future__ import annotations
+
+from . import type_table
+from .call_analysis import checked_tensors, home_of, signature_of
+from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
+from .errors import Errors
+from .layout_analysis import laid_out
+from .meta_rules import result_names, rule_statements
+from .model import DispatchEntry, Operator
+from .plan import KernelPlan, Parameter, RulePlan, Signature, StructuredCall
+
+_COMPOSITE = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+
+
+def takes_results(entry: DispatchEntry) -> bool:
+    """Whether the kernel of an operator with a rule is given its results on this key."""
+    return entry.key in BACKENDS or entry.key in _COMPOSITE
+
+
+def rule_plan(namespace: str, operator: Operator, errors: Errors) -> RulePlan | None:
+    """The class of an entry's rule; mistakes are noted."""
+    if operator.meta is None or not _can_have_rule(operator, errors):
+        return None
+    signature = signature_of(operator)
+    assert signature is not None  # _can_have_rule asked
+    return RulePlan(
+        name=_class_name(namespace, operator),
+        meta=Signature("void", signature.parameters),
+        statements=rule_statements(namespace, operator, errors),
+    )
+
+
+def _class_name(namespace: str, operator: Operator) -> str:
+    handle = type_table.handle_name(operator.name.identifier)
+    return f"torchext::generated::{namespace}::rules::rule_{handle}"
+
+
+def _can_have_rule(operator: Operator, errors: Errors) -> bool:
+    place, func = operator.at("meta"), operator.func
+    message = hint = None
+    if operator.structured or operator.structured_delegate is not None:
+        message, hint = "a structured operator has a meta function", "leave 'meta' out"
+    elif func.mutated or func.is_view:
+        message = "'meta' is for operators whose results are new"
+    elif not func.returns or any(str(r.type) != "Tensor" for r in func.returns):
+        message = "'meta' is for results of type Tensor"
+    elif not type_table.has_signature(func):
+        message = "an operator with 'meta' needs a C++ signature"
+    elif odd := [a for a in func.arguments if type_table.structured_type(a.type) is None]:
+        message = f"an operator with 'meta' cannot take a '{odd[0].type}'"
+    elif twice := _repeated([*(a.name for a in func.arguments), *result_names(operator)]):
+        message = f"a kernel would have '{twice}' twice"
+        hint = "the results are its last arguments"
+    elif not any(map(takes_results, operator.dispatch or ())):
+        message, hint = "no kernel is given the results", "name one in 'dispatch'"
+    elif operator.autogen and operator.meta and any(r.when for r in operator.meta.results):
+        message = "results that are not always there have no out= form"
+    if message:
+        errors.add(place, message, hint)
+    for entry in operator.dispatch or ():
+        if entry.key == "Meta":
+            errors.add(entry.location, "the Meta kernel of an operator with 'meta' is generated")
+        elif entry.key.startswith("CompositeImplicit"):
+            errors.add(entry.location, "a kernel that is given its results does not differentiate")
+    return message is None
+
+
+def _repeated(names: list[str]) -> str | None:
+    labels = [type_table.parameter_name(name) for name in names]
+    return next((n for n, label in zip(names, labels) if labels.count(label) > 1), None)
+
+
+def rule_kernels(namespace: str, operator: Operator, source: Operator) -> tuple[KernelPlan, ...]:
+    """The kernels of an operator whose rule is that of `source`: itself, or the entry whose
+    `autogen:` declares it."""
+    signature = signature_of(operator)
+    if signature is None:
+        return ()
+    rule = _class_name(namespace, source)
+    found = []
+    for entry in source.dispatch or ():
+        if takes_results(entry) and entry.kernel != "cpu_fallback" and entry.key != "Meta":
+            found.append(_kernel(namespace, operator, source, signature, entry))
+    call = _call(operator, source, "Meta", rule)
+    return (*found, KernelPlan("Meta", "", signature, structured=call))
+
+
+def _kernel(
+    namespace: str, operator: Operator, source: Operator, signature: Signature, entry: DispatchEntry
+) -> KernelPlan:
+    space, _, name = entry.kernel.rpartition("::")
+    function = f"{space or namespace}::native::{name}"
+    is_symint = "_symint" in name
+    own = signature_of(source, symint=is_symint)
+    assert own is not None  # the dispatcher's is there
+    outputs = (
+        Parameter("const at::Tensor&", type_table.parameter_name(n)) for n in result_names(source)
+    )
+    inputs = (Parameter(p.type, p.name) for p in own.parameters)
+    guarded = is_guarded(entry.key)
+    return KernelPlan(
+        entry.key,
+        function,
+        signature,
+        device_checks=checked_tensors(operator, signature) if guarded else (),
+        needs_cuda=needs_cuda(entry.key),
+        structured=_call(
+            operator, source, entry.key, _class_name(namespace, source), function, is_symint
+        ),
+        takes_results=Signature("void", (*inputs, *outputs)),
+    )
+
+
+def _call(
+    operator: Operator,
+    source: Operator,
+    key: str,
+    rule: str,
+    function: str | None = None,
+    is_symint: bool = False,
+) -> StructuredCall:
+    is_out = operator.func.is_out
+    inputs = source.func.arguments
+    labels = [type_table.parameter_name(a.name) for a in inputs]
+    in_layout = laid_out(source, key) if function else ()
+    names = {arg.parameter: arg.name for arg in in_layout}
+    arguments = [
+        f"as_argument({label})"
+        if not is_symint and any(t.name == "SymInt" for t in a.type.walk())
+        else names.get(label, label)
+        for label, a in zip(labels, inputs)
+    ]
+    tensors = [label for label, a in zip(labels, inputs) if a.type.is_tensor_like]
+    form = "Out" if is_out else "Functional"
+    return StructuredCall(
+        form=form if function else f"Symbolic{form}",
+        home=home_of(key) if function else "",
+        meta_class=rule,
+        has_rule=True,
+        written=tuple(type_table.parameter_name(a.name) for a in operator.func.mutated),
+        results=len(source.func.returns),
+        meta_arguments=tuple(labels),
+        impl_arguments=tuple(arguments) if function else (),
+        runs_impl=function is not None,
+        kernel_function=function,
+        separated=("at::Tensor()", *tensors) if function and is_out else (),
+        laid_out=in_layout,
+    )

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The kernels of the forms that `autogen:` declares and that no rule of `meta:` fills: an out= form
+// calls the functional one and copies, a functional form clones what the other one writes to.
+// Boxed: they serve every schema.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <ATen/native/Resize.h>
+#include <torch/library.h>
+#include <torchext/boxed.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace torchext {
+inline namespace v1 {
+namespace detail {
+
+/// Brings an out= tensor to a result's size and copies the values; it is never converted.
+inline void write_result(const char* op, const at::Tensor& out, const at::Tensor& result) {
+  TORCH_CHECK(
+      out.scalar_type() == result.scalar_type(),
+      op,
+      ": the out= tensor must have dtype ",
+      result.scalar_type(),
+      ", got ",
+      out.scalar_type());
+  TORCH_CHECK(
+      out.device() == result.device(),
+      op,
+      ": the out= tensor must be on ",
+      result.device(),
+      ", got one on ",
+      out.device());
+  at::native::resize_output_symint(out, result.sym_sizes());
+  out.copy_(result);
+}
+
+inline void write_results(const char* op, const c10::IValue& out, const c10::IValue& result) {
+  if (out.isTensor()) {
+    return write_result(op, out.toTensor(), result.toTensor());
+  }
+  const std::vector<at::Tensor> outs = out.toTensorVector();
+  const std::vector<at::Tensor> results = result.toTensorVector();
+  TORCH_CHECK(
+      outs.size() == results.size(),
+      op,
+      ": the out= list must have ",
+      results.size(),
+      " tensors, got ",
+      outs.size());
+  for (size_t i = 0; i < outs.size(); ++i) {
+    write_result(op, outs[i], results[i]);
+  }
+}
+
+inline c10::IValue cloned(const c10::IValue& value) {
+  if (value.isTensor()) {
+    return value.toTensor().defined() ? c10::IValue(value.toTensor().clone()) : value;
+  }
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> clones;
+    for (const at::Tensor& tensor : value.toTensorVector()) {
+      clones.push_back(tensor.defined() ? tensor.clone() : tensor);
+    }
+    return clones;
+  }
+  return value; // a missing optional tensor
+}
+
+/// A kernel that calls another form of its operator.
+class DeclaredForm : public c10::OperatorKernel {
+ public:
+  DeclaredForm(const char* name, const char* overload) : name_(name), overload_(overload) {}
+
+ protected:
+  c10::OperatorHandle other() const {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(name_.c_str(), overload_.c_str());
+  }
+
+ private:
+  std::string name_;
+  std::string overload_;
+};
+
+} // namespace detail
+
+/// Of an out= form, by the functional one; by the in-place one, on a copy, where there is no other.
+class OutFormOf final : public detail::DeclaredForm {
+ public:
+  using DeclaredForm::DeclaredForm;
+
+  void operator()(
+      const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
+    const c10::FunctionSchema& schema = op.schema();
+    const auto count = schema.arguments().size();
+    const std::vector<c10::IValue> values(stack->end() - static_cast<int64_t>(count), stack->end());
+    torch::jit::drop(*stack, count);
+    torch::jit::Stack results;
+    std::vector<c10::IValue> outs;
+    for (size_t i = 0; i < count; ++i) {
+      const c10::Argument& argument = schema.arguments()[i];
+      const bool is_out = argument.kwarg_only() && detail::is_written(argument);
+      (is_out ? outs : results).push_back(values[i]);
+    }
+    const c10::OperatorHandle called = other();
+    if (is_inplace(called.schema())) {
+      results[0] = detail::cloned(results[0]);
+    }
+    called.callBoxed(&results);
+    size_t next = 0;
+    for (const c10::IValue& result : results) {
+      if (result.isTensor() || result.isTensorList()) {
+        TORCH_INTERNAL_ASSERT(next < outs.size(), schema);
+        detail::write_results(schema.name().c_str(), outs[next++], result);
+      }
+    }
+    if (!schema.returns().empty()) {
+      stack->insert(stack->end(), outs.begin(), outs.end());
+    }
+  }
+
+ private:
+  static bool is_inplace(const c10::FunctionSchema& schema) {
+    return schema.name().back() == '_' && detail::is_written(schema.arguments()[0]);
+  }
+};
+
+/// Of a functional form, by the one that writes.
+class FunctionalFormOf final : public detail::DeclaredForm {
+ public:
+  using DeclaredForm::DeclaredForm;
+
+  void operator()(
+      const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
+    const c10::OperatorHandle writing = other();
+    const c10::FunctionSchema& schema = writing.schema();
+    const auto count = op.schema().arguments().size();
+    torch::jit::Stack values(stack->end() - static_cast<int64_t>(count), stack->end());
+    torch::jit::drop(*stack, count);
+    for (size_t i = 0; i < count; ++i) {
+      if (detail::is_written(schema.arguments()[i])) {
+        values[i] = detail::cloned(values[i]);
+      }
+    }
+    torch::jit::Stack returned = values;
+    writing.callBoxed(&returned);
+    stack->insert(stack->end(), returned.begin(), returned.end());
+    // What is written and not returned comes behind, `self` first.
+    for (const bool is_self : {true, false}) {
+      for (size_t i = 0; i < count; ++i) {
+        const c10::Argument& argument = schema.arguments()[i];
+        if (detail::is_written(argument) && (argument.name() == "self") == is_self &&
+            !is_returned(schema, argument)) {
+          stack->push_back(values[i]);
+        }
+      }
+    }
+  }
+
+ private:
+  static bool is_returned(const c10::FunctionSchema& schema, const c10::Argument& argument) {
+    for (const c10::Argument& result : schema.returns()) {
+      if (detail::same_alias(result, argument)) {
+        return true;
+      }
+    }
+    return false;
+  }
+};
+
+inline torch::CppFunction out_form_of(const char* name, const char* overload) {
+  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<OutFormOf>(name, overload));
+}
+
+inline torch::CppFunction functional_form_of(const char* name, const char* overload) {
+  return torch::CppFunction::makeFromBoxedFunctor(
+      std::make_unique<FunctionalFormOf>(name, overload));
+}
+
+} // namespace v1
+} // namespace torchext

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Arguments as the kernels of an operator with `layout:` rely on them: the tensor itself where it is
+// laid out so, a copy where it is not. What a kernel writes to a copy is written back.
+#pragma once
+
+#include <ATen/core/IListRef.h>
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+namespace torchext {
+inline namespace v1 {
+
+enum class StridesOf {
+  kContiguous,        ///< torch's contiguous format
+  kLastDimContiguous, ///< stride 1 in the last dimension
+};
+
+template <StridesOf strides>
+at::Tensor laid_out(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    return tensor;
+  }
+  if constexpr (strides == StridesOf::kContiguous) {
+    return tensor.contiguous();
+  } else {
+    // contiguous() would keep the stride of a dimension of one element
+    const bool is_so = tensor.dim() == 0 || tensor.sym_stride(-1) == 1;
+    return is_so ? tensor : tensor.clone(at::MemoryFormat::Contiguous);
+  }
+}
+
+template <StridesOf strides>
+std::optional<at::Tensor> laid_out(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? std::optional(laid_out<strides>(*tensor)) : tensor;
+}
+
+/// A list of tensors, whichever of ATen's types it has.
+template <
+    StridesOf strides,
+    typename List,
+    std::enable_if_t<
+        std::is_same_v<List, at::TensorList> || std::is_same_v<List, at::ITensorListRef>,
+        int> = 0>
+std::vector<at::Tensor> laid_out(const List& tensors) {
+  std::vector<at::Tensor> found;
+  found.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    found.push_back(laid_out<strides>(tensor));
+  }
+  return found;
+}
+
+template <StridesOf strides>
+c10::List<std::optional<at::Tensor>> laid_out(const c10::List<std::optional<at::Tensor>>& tensors) {
+  c10::List<std::optional<at::Tensor>> found;
+  found.reserve(tensors.size());
+  for (const std::optional<at::Tensor> tensor : tensors) {
+    found.push_back(laid_out<strides>(tensor));
+  }
+  return found;
+}
+
+inline void write_back(const at::Tensor& argument, const at::Tensor& laid_out) {
+  if (!laid_out.is_same(argument)) {
+    argument.copy_(laid_out);
+  }
+}
+
+inline void write_back(
+    const std::optional<at::Tensor>& argument, const std::optional<at::Tensor>& laid_out) {
+  if (argument.has_value()) {
+    write_back(*argument, *laid_out);
+  }
+}
+
+inline void write_back(at::TensorList arguments, const std::vector<at::Tensor>& laid_out) {
+  for (size_t i = 0; i < laid_out.size(); ++i) {
+    write_back(arguments[i], laid_out[i]);
+  }
+}
+
+inline void write_back(
+    const c10::List<std::optional<at::Tensor>>& arguments,
+    const c10::List<std::optional<at::Tensor>>& laid_out) {
+  for (size_t i = 0; i < laid_out.size(); ++i) {
+    write_back(arguments.get(i), laid_out.get(i));
+  }
+}
+
+} // namespace v1
+} // namespace torchext

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The base of a structured operator's meta class. A meta function that asks for `sym_sizes()` and
+// sets its results by the `_symint` functions serves torch.compile with dynamic shapes too; one
+// written for ATen, with `sizes()` and `set_output_contiguous`, serves concrete sizes.
+#pragma once
+
+#include <ATen/TensorMeta.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/SymIntArrayRef.h>
+#include <c10/util/DimVector.h>
+
+namespace torchext {
+inline namespace v1 {
+
+/// at::impl::MetaBase, for sizes that may be symbolic.
+struct MetaBase : public at::impl::MetaBase {
+  /// As set_output_strided: the kernel needs these very strides.
+  virtual void set_output_strided_symint(
+      int64_t index,
+      c10::SymIntArrayRef sizes,
+      c10::SymIntArrayRef strides,
+      at::TensorOptions options) {
+    set_output_strided(
+        index, C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), options);
+  }
+
+  /// As set_output_raw_strided: the kernel copes with the strides that an out= tensor has. Without
+  /// strides, a new result is contiguous.
+  virtual void set_output_raw_strided_symint(
+      int64_t index,
+      c10::SymIntArrayRef sizes,
+      c10::SymIntArrayRef strides,
+      at::TensorOptions options) {
+    set_output_raw_strided(
+        index, C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), options);
+  }
+
+  /// As set_output_contiguous: the kernel needs a contiguous result.
+  void set_output_contiguous_symint(
+      int64_t index, c10::SymIntArrayRef sizes, at::TensorOptions options) {
+    c10::SymDimVector strides(sizes.size(), 1);
+    for (size_t i = sizes.size(); i-- > 1;) {
+      strides[i - 1] = strides[i] * sizes[i].max(1); // even where there are no elements
+    }
+    set_output_strided_symint(index, sizes, strides, options);
+  }
+};
+
+} // namespace v1
+} // namespace torchext

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The Meta kernels of structured operators. Sizes may be symbolic there. A meta function of a
+// torchext::MetaBase computes with them itself; one of a TensorIterator, which cannot, runs on
+// stand-ins that have the dtypes and numbers of dimensions of its tensors, and the result's sizes
+// and strides are computed here as TensorIterator would.
+#pragma once
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/util/SmallVector.h>
+#include <torchext/elementwise.h>
+#include <torchext/structured.h>
+
+#include <array>
+#include <functional>
+#include <optional>
+
+namespace torchext {
+inline namespace v1 {
+namespace structured {
+
+/// The results of a Meta kernel whose meta class is a torchext::MetaBase.
+template <typename Class, size_t N>
+class SymbolicMeta : public Class {
+ public:
+  void set_output_strided(
+      int64_t index,
+      at::IntArrayRef sizes,
+      at::IntArrayRef strides,
+      at::TensorOptions options TORCHEXT_NAMES_PARAMETER) final {
+    set(index, c10::fromIntArrayRefSlow(sizes), c10::fromIntArrayRefSlow(strides), options);
+  }
+
+  void set_output_raw_strided(
+      int64_t index,
+      at::IntArrayRef sizes,
+      at::IntArrayRef strides,
+      at::TensorOptions options TORCHEXT_NAMES_PARAMETER) final {
+    set(index, c10::fromIntArrayRefSlow(sizes), c10::fromIntArrayRefSlow(strides), options);
+  }
+
+  void set_output_strided_symint(
+      int64_t index,
+      c10::SymIntArrayRef sizes,
+      c10::SymIntArrayRef strides,
+      at::TensorOptions options) final {
+    set(index, sizes, strides, options);
+  }
+
+  void set_output_raw_strided_symint(
+      int64_t index,
+      c10::SymIntArrayRef sizes,
+      c10::SymIntArrayRef strides,
+      at::TensorOptions options) final {
+    set(index, sizes, strides, options);
+  }
+
+ protected:
+  virtual void set(
+      int64_t index,
+      c10::SymIntArrayRef sizes,
+      c10::SymIntArrayRef strides,
+      const at::TensorOptions& options) = 0;
+};
+
+inline at::Tensor new_symbolic_result(
+    c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const at::TensorOptions& options) {
+  const at::TensorOptions meta = options.device(at::kMeta);
+  return strides.empty() ? at::empty_symint(sizes, meta)
+                         : at::empty_strided_symint(sizes, strides, meta);
+}
+
+template <typename Class, size_t N>
+class SymbolicFunctional final : public SymbolicMeta<Class, N> {
+ public:
+  const at::Tensor& maybe_get_output(int64_t index) override {
+    return outputs_[index];
+  }
+
+  auto results() {
+    return taken(outputs_);
+  }
+
+ private:
+  void set(
+      int64_t index,
+      c10::SymIntArrayRef sizes,
+      c10::SymIntArrayRef strides,
+      const at::TensorOptions& options) override {
+    outputs_[index] = new_symbolic_result(sizes, strides, options);
+  }
+
+  std::array<at::Tensor, N> outputs_;
+};
+
+/// Brings an out= tensor to the result's sizes, and to its strides where that changes it.
+inline void resize_symbolic(
+    const at::Tensor& output, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides) {
+  if (at::native::resize_output_symint(output, sizes) && !strides.empty()) {
+    output.as_strided__symint(sizes, strides);
+  }
+}
+
+inline void check_in_place_sizes(
+    const char* op, const at::Tensor& written, c10::SymIntArrayRef sizes) {
+  bool same = written.dim() == static_cast<int64_t>(sizes.size());
+  for (size_t i = 0; same && i < sizes.size(); ++i) {
+    // On symbols a runtime assertion rather than a guard.
+    same =
+        written.sym_size(static_cast<int64_t>(i)).sym_eq(sizes[i]).expect_true(__FILE__, __LINE__);
+  }
+  TORCH_CHECK(
+      same,
+      op,
+      ": the in-place tensor must have the shape of the result, ",
+      sizes,
+      ", got ",
+      written.sym_sizes());
+}
+
+template <Written written, typename Class, size_t N>
+class SymbolicGiven final : public SymbolicMeta<Class, N> {
+ public:
+  template <typename... Outputs>
+  explicit SymbolicGiven(const char* op, const Outputs&... outputs)
+      : op_(op), outputs_{std::cref<at::Tensor>(outputs)...} {}
+
+  const at::Tensor& maybe_get_output(int64_t index) override {
+    return outputs_[index].get();
+  }
+
+ private:
+  void set(
+      int64_t index,
+      c10::SymIntArrayRef sizes,
+      [[maybe_unused]] c10::SymIntArrayRef strides,
+      const at::TensorOptions& options) override {
+    const at::Tensor& output = outputs_[index].get();
+    if constexpr (written == Written::kInPlace) {
+      check_written(op_, "in-place", output, options);
+      check_in_place_sizes(op_, output, sizes);
+    } else {
+      check_written(op_, "out=", output, options);
+      resize_symbolic(output, sizes, strides);
+    }
+  }
+
+  const char* op_;
+  std::array<std::reference_wrapper<const at::Tensor>, N> outputs_;
+};
+
+template <typename Class, size_t N>
+using SymbolicInPlace = SymbolicGiven<Written::kInPlace, Class, N>;
+
+template <typename Class, size_t N>
+using SymbolicOut = SymbolicGiven<Written::kOut, Class, N>;
+
+/// Small tensors in the place of those with symbolic sizes: as many dimensions, all of size 1.
+/// Where no size is symbolic, the tensors themselves.
+class StandIns {
+ public:
+  template <typename... Tensors>
+  explicit StandIns(const char* op, const Tensors&... tensors) : op_(op) {
+    const auto look = [this](const at::Tensor& tensor) {
+      is_symbolic_ = is_symbolic_ || (tensor.defined() &&
+                                      tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides());
+    };
+    (for_each_tensor(look, tensors), ...);
+    if (is_symbolic_) {
+      pairs_.reserve(sizeof...(Tensors)); // handed out by reference
+      (for_each_tensor([this](const at::Tensor& tensor) { add(tensor); }, tensors), ...);
+    }
+  }
+
+  const at::Tensor& of(const at::Tensor& tensor) const {
+    for (const Pair& pair : pairs_) {
+      if (pair.original.is_same(tensor)) {
+        return pair.stand_in;
+      }
+    }
+    return tensor;
+  }
+
+  at::OptionalTensorRef of(const std::optional<at::Tensor>& tensor) const {
+    const bool is_there = tensor.has_value() && tensor->defined();
+    return is_there ? at::OptionalTensorRef(of(*tensor)) : at::OptionalTensorRef();
+  }
+
+  /// A stand-in for an out= tensor: empty, so that giving it a size warns of nothing.
+  at::Tensor of_output(const at::Tensor& output) const {
+    if (!is_symbolic_) {
+      return output;
+    }
+    return at::Tensor(at::detail::empty_meta({0}, output.options().device(at::kMeta)));
+  }
+
+  /// After the meta function: the results' own sizes and strides.
+  template <typename Class, size_t N>
+  void finish(Functional<Class, Home::kMeta, N>& op) const {
+    for (size_t i = 0; is_symbolic_ && i < N; ++i) {
+      op.output(i) = result(op, op.output(i));
+    }
+  }
+
+  template <typename Class, size_t N>
+  void finish(const InPlace<Class, Home::kMeta, N>& op, const at::Tensor& written) const {
+    if (is_symbolic_) {
+      check_in_place_sizes(op_, written, sizes(op));
+    }
+  }
+
+  template <typename Class, size_t N, typename... Outputs>
+  void finish(const Out<Class, Home::kMeta, N>& op, const Outputs&... outputs) const {
+    if (is_symbolic_) {
+      const c10::SymDimVector shape = sizes(op);
+      const c10::SymDimVector strides = detail::result_strides(operands(op), shape);
+      (resize_symbolic(outputs, shape, strides), ...);
+    }
+  }
+
+ private:
+  struct Pair {
+    at::Tensor original;
+    at::Tensor stand_in;
+  };
+
+  void add(const at::Tensor& tensor) {
+    if (tensor.defined()) {
+      const c10::SmallVector<int64_t, 6> ones(tensor.dim(), 1);
+      at::Tensor stand_in(at::detail::empty_meta(ones, tensor.options().device(at::kMeta)));
+      if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+        stand_in.unsafeGetTensorImpl()->set_wrapped_number(true);
+      }
+      pairs_.push_back({tensor, stand_in});
+    }
+  }
+
+  /// The tensors that the iterator runs over, without scalars, which decide on no shape.
+  c10::SmallVector<const at::Tensor*, 4> operands(const at::TensorIteratorBase& iter) const {
+    c10::SmallVector<const at::Tensor*, 4> found;
+    for (int i = iter.noutputs(); i < iter.ntensors(); ++i) {
+      const at::Tensor& operand = iter.tensor(i);
+      const Pair* pair = std::find_if(pairs_.begin(), pairs_.end(), [&](const Pair& item) {
+        return item.stand_in.is_same(operand);
+      });
+      TORCH_CHECK(
+          pair != pairs_.end() || operand.dim() == 0,
+          op_,
+          ": its meta function iterates over other tensors than its arguments, which symbolic "
+          "sizes do not allow");
+      if (operand.dim() > 0) {
+        found.push_back(&pair->original);
+      }
+    }
+    return found;
+  }
+
+  c10::SymDimVector sizes(const at::TensorIteratorBase& iter) const {
+    c10::SymDimVector found;
+    for (const at::Tensor* operand : operands(iter)) {
+      found = at::infer_size_symdimvector(found, operand->sym_sizes());
+    }
+    return found;
+  }
+
+  at::Tensor result(const at::TensorIteratorBase& iter, const at::Tensor& stand_in) const {
+    const c10::SymDimVector shape = sizes(iter);
+    TORCH_CHECK(
+        stand_in.numel() == 1 && stand_in.dim() == static_cast<int64_t>(shape.size()),
+        op_,
+        ": its meta function gives the result another shape than that of its arguments, which "
+        "symbolic sizes do not allow");
+    const c10::SymDimVector strides = detail::result_strides(operands(iter), shape);
+    return new_symbolic_result(shape, strides, stand_in.options());
+  }
+
+  const char* op_;
+  bool is_symbolic_ = false;
+  c10::SmallVector<Pair, 4> pairs_;
+};
+
+} // namespace structured
+} // namespace v1
+} // namespace torchext

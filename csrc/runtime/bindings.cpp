@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// torchext._runtime: what torchext/overriding.py calls.
+#include "override.h"
+#include "python_kernel.h"
+
+#include <c10/core/DispatchKeySet.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torchext/boxed.h>
+#include <torchext/overriding.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+
+namespace torchext::runtime {
+namespace {
+
+template <typename... Parts>
+[[noreturn]] void refuse(const Parts&... parts) {
+  throw py::value_error(c10::str(parts...));
+}
+
+c10::OperatorHandle find_operator(const std::string& name, const std::string& overload) {
+  const auto found = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (!found.has_value()) {
+    refuse("there is no operator ", name, overload.empty() ? "" : ".", overload);
+  }
+  return *found;
+}
+
+c10::DispatchKey backend_key(const std::string& name) {
+  std::optional<c10::DispatchKey> key;
+  try {
+    key = c10::parseDispatchKey(name);
+  } catch (const c10::Error&) {
+    refuse("'", name, "' is no dispatch key");
+  }
+  if (!c10::isBackendDispatchKey(*key)) {
+    refuse("'", name, "' is no backend: kernels are overridden below autograd, for CPU, CUDA, ...");
+  }
+  return *key;
+}
+
+void check_can_be_overridden(const c10::OperatorHandle& op, c10::DispatchKey key) {
+  if (!op.hasComputedKernelForDispatchKey(key)) {
+    refuse(op.operator_name(), " has no kernel for ", key, " that could be overridden");
+  }
+  try {
+    check_keeps_gradient(op, key);
+  } catch (const c10::Error& error) {
+    refuse(error.what_without_backtrace());
+  }
+}
+
+// Whether two arguments or results have the same type and are written to or viewed alike.
+bool are_alike(const c10::Argument& a, const c10::Argument& b) {
+  const bool is_alias = a.alias_info() != nullptr;
+  return *a.real_type() == *b.real_type() && a.kwarg_only() == b.kwarg_only() &&
+         is_alias == (b.alias_info() != nullptr) &&
+         (!is_alias || *a.alias_info() == *b.alias_info());
+}
+
+bool have_same_signature(const c10::FunctionSchema& a, const c10::FunctionSchema& b) {
+  const auto same_argument = [](const c10::Argument& x, const c10::Argument& y) {
+    return x.name() == y.name() && are_alike(x, y);
+  };
+  return std::equal(
+             a.arguments().begin(),
+             a.arguments().end(),
+             b.arguments().begin(),
+             b.arguments().end(),
+             same_argument) &&
+         std::equal(
+             a.returns().begin(),
+             a.returns().end(),
+             b.returns().begin(),
+             b.returns().end(),
+             are_alike);
+}
+
+std::unique_ptr<Override> make_override(
+    const c10::OperatorHandle& op,
+    const std::string& key_name,
+    std::shared_ptr<const Kernel> kernel) {
+  const c10::DispatchKey key = backend_key(key_name);
+  check_can_be_overridden(op, key);
+  // Another thread may hold the dispatcher's lock and wait for Python's.
+  const py::gil_scoped_release release;
+  return std::make_unique<Override>(installed(op, key), std::move(kernel));
+}
+
+using Name = std::pair<std::string, std::string>; // and overload
+
+std::unique_ptr<Override> override_by_operator(
+    const Name& name, const std::string& key, const Name& by) {
+  const c10::OperatorHandle op = find_operator(name.first, name.second);
+  const c10::OperatorHandle target = find_operator(by.first, by.second);
+  if (!have_same_signature(op.schema(), target.schema())) {
+    refuse(
+        target.operator_name(),
+        " cannot override ",
+        op.operator_name(),
+        ", its schema differs:\n    ",
+        target.schema(),
+        "\n    ",
+        op.schema());
+  }
+  return make_override(op, key, std::make_shared<OperatorKernel>(target));
+}
+
+std::unique_ptr<Override> override_by_function(
+    const Name& name, const std::string& key, py::object function) {
+  const c10::OperatorHandle op = find_operator(name.first, name.second);
+  for (const c10::Argument& result : op.schema().returns()) {
+    if (detail::is_view(result)) {
+      refuse(op.operator_name(), " returns a view, which a function in Python cannot make for it");
+    }
+  }
+  return make_override(op, key, std::make_shared<PythonKernel>(std::move(function)));
+}
+
+} // namespace
+} // namespace torchext::runtime
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  using namespace torchext::runtime;
+  py::class_<Override>(module, "Override")
+      .def("enter", &Override::enter)
+      .def("exit", &Override::exit);
+  module.def("override_by_operator", &override_by_operator);
+  module.def("override_by_function", &override_by_function);
+}

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`vmap:` on schemas that myns does not have, against a call for each example."""
+
+import pytest
+import torch
+from torch import vmap
+
+
+@pytest.fixture(autouse=True)
+def only_own_rules():
+    """torch's own loop raises, so that what passes is a rule of ours."""
+    torch._C._functorch._set_vmap_fallback_enabled(False)
+    yield
+    torch._C._functorch._set_vmap_fallback_enabled(True)
+
+
+@pytest.mark.parametrize("dims", [(0, None), (1, None), (None, 0), (0, 0), (2, 1)])
+def test_lists_and_missing_tensors_broadcast(argtest, dims) -> None:
+    x, y, weight = torch.randn(4, 4, 4), torch.randn(4), torch.randn(4, 4)
+
+    def call(x, weight):
+        return argtest.weighted([x, y], weight)
+
+    total, scaled = vmap(call, dims)(x, weight)
+    for index in range(4):
+        own = [t if d is None else t.select(d, index) for t, d in zip((x, weight), dims)]
+        expected = call(*own)
+        torch.testing.assert_close((total[index], [s[index] for s in scaled]), expected)
+
+
+def test_no_weight(argtest) -> None:
+    x = torch.randn(4, 3)
+    total, scaled = vmap(lambda x: argtest.weighted([x, x], None))(x)
+    torch.testing.assert_close((total, scaled), (2 * x + 1, [4 * x + 2, 6 * x + 3]))
+
+
+@pytest.mark.parametrize(
+    "dims", [(0, 0, None), (1, 0, None), (0, None, None), (None, 0, None), (None, None, 0)]
+)
+@pytest.mark.parametrize("rank", [2, 1])
+def test_rows_fold_and_what_belongs_to_all_rows_does_not(argtest, dims, rank) -> None:
+    shapes = [(4, 5), (4,), (5,)] if rank == 2 else [(5,), (), (5,)]
+    values = [torch.randn(shape) for shape in shapes]
+    batch = [v if d is None else torch.stack([v, 2 * v, v - 1], d) for v, d in zip(values, dims)]
+    result = vmap(argtest.rows, dims)(*batch)
+    for index in range(3):
+        own = [b if d is None else b.select(d, index) for b, d in zip(batch, dims)]
+        torch.testing.assert_close(result[index], argtest.rows(*own))
+
+
+def test_one_call_or_one_for_each_example(argtest) -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Calls(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.count += func is torch.ops.argtest.rows.default
+            return func(*args, **(kwargs or {}))
+
+    x, y, weight = torch.randn(7, 4, 5), torch.randn(7, 4), torch.randn(7, 5)
+    for dims, expected in (((0, 0, None), 1), ((0, 0, 0), 7)):
+        with Calls() as calls:
+            vmap(argtest.rows, dims)(x, y, weight if dims[2] == 0 else weight[0])
+        assert calls.count == expected
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_written_rows(argtest, dim) -> None:
+    x = torch.randn(3, 3, 3)
+    y = torch.randn(3, 3)
+    written = x.clone()
+    result = vmap(argtest.rows_, (dim, None), out_dims=dim)(written, y)
+    expected = x.movedim(dim, 0) * y
+    torch.testing.assert_close(written.movedim(dim, 0), expected)
+    torch.testing.assert_close(result, written)
+
+
+def test_numbers_of_rows_that_differ(argtest) -> None:
+    x, y = torch.randn(3, 4, 5), torch.randn(5)
+    written = x.clone()
+    vmap(argtest.rows_, (0, None))(written, y)  # y has five elements, and no rows
+    torch.testing.assert_close(written, x * y)
+
+
+def test_nested_batches_are_written(argtest) -> None:
+    x, y = torch.randn(2, 3, 4, 5), torch.randn(3, 4, 5)
+    written = x.clone()
+    vmap(vmap(argtest.rows_), (0, None))(written, y)
+    torch.testing.assert_close(written, x * y)
+
+
+def test_a_batch_of_nothing(argtest) -> None:
+    result = vmap(argtest.rows, (0, 0, None))(torch.ones(0, 4, 5), torch.ones(0, 4), torch.ones(5))
+    assert result.shape == (0, 4, 5)
+    with pytest.raises(RuntimeError, match="argtest::rows runs on each example of its own"):
+        vmap(argtest.rows, (None, None, 0))(torch.ones(4, 5), torch.ones(4), torch.ones(0, 5))
+
+
+def test_an_operator_that_does_not_keep_its_rule(argtest) -> None:
+    with pytest.raises(RuntimeError, match="total is declared 'pointwise', and has a result"):
+        vmap(argtest.total)(torch.ones(3, 4))
+    with pytest.raises(RuntimeError, match="first_row is declared 'leading', and has a result"):
+        vmap(argtest.first_row)(torch.ones(3, 4, 5))
+
+
+def test_an_unbatched_tensor_cannot_be_written(argtest) -> None:
+    x = torch.ones(4, 5)
+    with pytest.raises(RuntimeError, match="rows_ writes to 'x', which is not batched"):
+        vmap(argtest.rows_, (None, 0))(x, torch.randn(3, 4, 5))
+    torch.testing.assert_close(x, torch.ones(4, 5))
+
+
+def test_one_graph_for_all_batch_sizes(argtest) -> None:
+    graphs = []
+
+    def backend(graph, _):
+        graphs.append(graph)
+        return graph
+
+    compiled = torch.compile(
+        vmap(argtest.rows, (0, 0, None)), fullgraph=True, dynamic=True, backend=backend
+    )
+    for size in (3, 5, 8):
+        x, y, weight = torch.randn(size, 4, 5), torch.randn(size, 4), torch.randn(5)
+        torch.testing.assert_close(compiled(x, y, weight), x * weight + y[..., None])
+    assert len(graphs) == 1

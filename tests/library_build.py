@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds the small operator libraries of the tests, by the public path; kept from run to run."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def build_and_load(sources: Path, library: str):
+    """Build the project in a folder and load its library; returns `torch.ops.<namespace>`."""
+    import torchext
+
+    return torchext.load_library(build(sources) / library)
+
+
+def build(sources: Path) -> Path:
+    """Build the project in a folder, without loading anything; returns where its libraries are."""
+    folder = ROOT / "build" / "tests" / sources.name
+    # copytree keeps modification times, so that ninja sees what is unchanged.
+    shutil.copytree(sources, folder, dirs_exist_ok=True)
+    # Optimisation takes longer to compile than the tests gain by it.
+    environment = {"CXXFLAGS": "-O0", **os.environ, "PYTHONPATH": _python_path()}
+    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+    result = subprocess.run(
+        command, check=False, cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return folder
+
+
+def _python_path() -> str:
+    """What is importable here, and the checkout, whose generator the build runs."""
+    return os.pathsep.join([str(ROOT), *(path or "." for path in sys.path)])

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""autocast: the policies of native_functions.yaml, against what torch's own operators get."""
+
+import pytest
+import torch
+from cases import loss_of, run
+from operators import OPERATORS, autocast_dtype, read_policies
+from samples import SAMPLES, Call, tensor
+
+POLICIES = read_policies()
+DTYPES = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
+
+
+def autocast(dtype=torch.bfloat16):
+    return torch.autocast("cpu", dtype=dtype)
+
+
+def call_in(name, dtype):
+    return next(iter(SAMPLES[name].calls(SAMPLES[name].small_shape, dtype)))
+
+
+def test_every_policy_is_some_operators():
+    assert set(POLICIES.values()) == {"lower_precision_fp", "fp32", "promote"}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", POLICIES)
+def test_arguments_are_cast_as_the_policy_says(name, dtype):
+    call = call_in(name, dtype)
+    if POLICIES[name] == "promote" and dtype == torch.float16:
+        pytest.skip("float16 and bfloat16 together: torch's own operators refuse them too")
+    with autocast():
+        result = run(SAMPLES[name], call)
+    wanted = autocast_dtype(POLICIES[name], {dtype}, torch.bfloat16)
+    own = call if dtype == torch.float64 else call.map_tensors(lambda t: t.to(wanted))
+    expected = run(SAMPLES[name], own)
+    assert result.dtype == expected.dtype
+    torch.testing.assert_close(result, expected)
+
+
+def test_promotion_takes_the_widest():
+    a, b = torch.ones(3), torch.ones(3, dtype=torch.bfloat16)
+    with autocast():
+        assert torch.ops.myns.dot(a, b).dtype == torch.float32
+        assert torch.ops.myns.dot(b, b).dtype == torch.bfloat16
+        with pytest.raises(RuntimeError, match="Unexpected floating ScalarType"):
+            torch.ops.myns.dot(b.half(), b)
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATORS if name not in POLICIES])
+def test_an_operator_without_a_policy_is_left_alone(name):
+    if OPERATORS[name].is_composite:
+        pytest.skip("its parts are cast")
+    call = call_in(name, torch.float32)
+    expected = run(SAMPLES[name], call)
+    with autocast():
+        torch.testing.assert_close(run(SAMPLES[name], call), expected)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_gradients_pass_through_the_casts(name):
+    call = Call(call_in(name, torch.float32).args).map_tensors(lambda t: t.requires_grad_())
+    with autocast():
+        result = run(SAMPLES[name], call)
+    grads = torch.autograd.grad(loss_of(result), call.tensors)
+    assert {grad.dtype for grad in grads} == {torch.float32}
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+@pytest.mark.parametrize("name", POLICIES)
+def test_compiled_under_autocast(name):
+    call = call_in(name, torch.float32)
+    operator = OPERATORS[name].call
+
+    def function(*tensors):
+        with autocast():
+            return operator(*call.with_tensors(tensors).args)
+
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(*call.tensors), function(*call.tensors))
+
+
+def test_casts_of_a_parameter_are_cached():
+    weight = torch.nn.Parameter(tensor((4, 8), torch.float32))
+    with autocast():
+        torch.ops.myns.silu_and_mul(weight)
+        first = torch.ops.myns.silu_and_mul(weight)
+        assert first.dtype == torch.bfloat16
+    torch.autograd.grad(first.sum(), weight)
+
+
+def test_outside_of_autocast_nothing_is_cast():
+    x = tensor((3, 4), torch.bfloat16)
+    assert torch.ops.myns.softmax(x, 1).dtype == torch.bfloat16

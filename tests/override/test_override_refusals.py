@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torchext.override: what cannot be overridden, by what, and what a kernel may not return."""
+
+import pytest
+import torch
+from override_kernels import ADD, times
+
+import torchext
+import torchext.ops  # namespace myns
+
+
+@pytest.mark.parametrize(
+    ("returned", "what"),
+    [
+        (lambda self, other: None, "'NoneType', and the operator's result is Tensor"),
+        (lambda self, other: "x", "'str', and the operator's result is Tensor"),
+        (lambda self, other: self, "the argument 'self' or its memory; a result is a new tensor"),
+    ],
+)
+def test_a_result_of_the_wrong_kind_is_refused(returned, what, pair):
+    a, b = pair
+    with torchext.override("aten::mul.Tensor", returned):
+        with pytest.raises(RuntimeError, match="aten::mul.Tensor: its overriding kernel") as error:
+            a * b
+    assert what in str(error.value)
+    assert torch.equal(a * b, torch.mul(b, a))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("aten::add.Tensr", times(1)), "there is no operator aten::add.Tensr"),
+        (("add.Tensor", times(1)), "there is no operator add.Tensor"),
+        (("aten::square", torch.sin), "aten::square is CompositeImplicitAutograd in torch"),
+        (("aten::matmul", torch.mm), "aten::matmul is CompositeImplicitAutograd in torch"),
+        ((ADD, "aten::mul.Tensor"), "aten::mul.Tensor cannot override aten::add.Tensor"),
+        ((ADD, "myns::nothing"), "there is no operator myns::nothing"),
+    ],
+)
+def test_what_cannot_be_overridden_is_refused(arguments, message):
+    with pytest.raises(ValueError) as error:
+        torchext.override(*arguments)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("Cpu", "'Cpu' is no dispatch key"),
+        ("AutogradCPU", "'AutogradCPU' is no backend"),
+        ("CompositeImplicitAutograd", "'CompositeImplicitAutograd' is no backend"),
+        ("QuantizedCPU", "aten::dot has no kernel for QuantizedCPU"),
+    ],
+)
+def test_an_override_is_for_a_backend_that_has_a_kernel(key, message):
+    with pytest.raises(ValueError) as error:
+        torchext.override("aten::dot", torch.dot, dispatch_key=key)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("arguments", [(ADD, 3), (torch.ops.aten.add, times(1)), (torch.add, ADD)])
+def test_what_is_no_operator_and_no_kernel_is_a_type_error(arguments):
+    with pytest.raises(TypeError):
+        torchext.override(*arguments)
+
+
+def test_what_a_function_may_not_return(pair):
+    a, _ = pair
+    parameter = torch.ones(3, 4, dtype=torch.double, requires_grad=True)
+    with torchext.override("aten::relu", lambda self: self[:]):
+        with pytest.raises(RuntimeError, match="the argument 'self' or its memory"):
+            a.relu()
+    with torchext.override("aten::cos", lambda self: parameter):
+        with pytest.raises(RuntimeError, match="a tensor that requires grad"):
+            a.cos()
+    assert parameter.grad_fn is None
+    with pytest.raises(ValueError, match="aten::view returns a view"):
+        torchext.override("aten::view", lambda self, size: self.clone())
