@@ -32,7 +32,8 @@ from .variants import derive_schema, form_tag
 
 # Namespaces inside a library's own: no function can have these names.
 _KERNEL_NAMESPACES = ("meta", "native")
-_OPERATORS_PER_SHARD = 16
+# Parsing torch's headers takes most of the time of a shard with fewer entries.
+_OPERATORS_PER_SHARD = 64
 _MOST_SHARDS = 64
 # Names that a library's namespace would hide or clash with in generated code.
 RESERVED_NAMESPACES = (
