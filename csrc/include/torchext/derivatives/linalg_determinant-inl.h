@@ -71,18 +71,21 @@ bool is_factored_transposed(const Tensor& A) {
   return A.is_contiguous() && !A.is_complex();
 }
 
-/// The determinants of matrices of one or two rows.
-Tensor small_determinant(const Tensor& M) {
-  const auto entry = [&](int64_t row, int64_t column) {
-    return M.select(-2, row).select(-1, column);
-  };
-  return M.sym_size(-1) == 1 ? entry(0, 0) : entry(0, 0) * entry(1, 1) - entry(0, 1) * entry(1, 0);
-}
-
-/// Their transposed cofactors.
+/// The transposed cofactors of matrices of one, two or three rows, by the theorem of Cayley and
+/// Hamilton.
 Tensor small_adjugate(const Tensor& M) {
   const Tensor identity = at::eye_symint(M.sym_size(-1), M.options());
-  return M.sym_size(-1) == 1 ? identity : scale_matrices(trace_of(M), identity) - M;
+  if (M.sym_size(-1) == 1) {
+    return identity;
+  }
+  const Tensor trace = trace_of(M);
+  const Tensor adjugate_of_two = scale_matrices(trace, identity) - M;
+  if (M.sym_size(-1) == 2) {
+    return adjugate_of_two;
+  }
+  const Tensor square = at::matmul(M, M);
+  const Tensor minors = (trace * trace - trace_of(square)) / 2; // the sum of the principal ones
+  return scale_matrices(minors, identity) - at::matmul(M, adjugate_of_two);
 }
 
 /// The transposed cofactors of A, as a function that can be differentiated where A is singular too.
@@ -90,12 +93,13 @@ Tensor small_adjugate(const Tensor& M) {
 /// Let B = A + c U W, where U are columns and W as many rows, and M = 1 - c W B^-1 U. Whatever
 /// these constants are, det(A) = det(B) det(M) and
 ///   adj(A) = det(B) (det(M) B^-1 + c B^-1 U adj(M) W B^-1).
-/// The last two pairs of singular vectors and the largest singular value as c make B regular unless
-/// the rank of A is too low by three or more. Then the cofactors are zero to first order, and it is
-/// enough to raise the other vanishing singular values to the root of the rounding error.
+/// The last three pairs of singular vectors and the largest singular value as c make B regular
+/// unless the rank of A is too low by four or more. Then the cofactors are zero to second order,
+/// whatever the other vanishing singular values are; they are raised to the root of the rounding
+/// error.
 Tensor differentiable_adjugate(const Tensor& A) {
   const auto n = A.sym_size(-1);
-  const int64_t pairs = n == 1 ? 1 : 2;
+  const int64_t pairs = n == 1 ? 1 : n == 2 ? 2 : 3;
   const auto [all_U, S, all_W] = at::linalg_svd(A.detach(), /*full_matrices=*/false);
   const Tensor U = all_U.narrow_symint(-1, n - pairs, pairs);
   const Tensor W = all_W.narrow_symint(-2, n - pairs, pairs);
@@ -113,8 +117,10 @@ Tensor differentiable_adjugate(const Tensor& A) {
   const Tensor columns = at::matmul(inverse, U * c.unsqueeze(-1));
   const Tensor rows = at::matmul(W, inverse);
   const Tensor M = at::eye(pairs, A.options()) - at::matmul(W, columns);
-  const Tensor middle = at::matmul(columns, at::matmul(small_adjugate(M), rows));
-  return scale_matrices(at::linalg_det(B), scale_matrices(small_determinant(M), inverse) + middle);
+  const Tensor adjugate = small_adjugate(M);
+  const Tensor det = trace_of(at::matmul(M, adjugate)) / pairs; // the product is det(M) times 1
+  const Tensor middle = at::matmul(columns, at::matmul(adjugate, rows));
+  return scale_matrices(at::linalg_det(B), scale_matrices(det, inverse) + middle);
 }
 
 } // namespace
