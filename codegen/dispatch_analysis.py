@@ -137,6 +137,9 @@ def _check_dispatch(
             errors.add(entry.location, f"a kernel cannot be called '{name}' in C++")
         if entry.kernel == FALLBACK and (entry.key not in BACKENDS or entry.key in ("CPU", "Meta")):
             errors.add(entry.location, f"{entry.key} cannot fall back to the CPU")
+        elif entry.kernel == FALLBACK and (why := _why_no_copies(operator)) is not None:
+            message = f"'{operator.func.name}' cannot fall back to the CPU: {why}"
+            errors.add(entry.location, message, f"name a kernel for {entry.key}")
     both = [k for k in ("CompositeImplicitAutograd", "CompositeExplicitAutograd") if k in places]
     if len(both) > 1:
         message = f"{both[0]} and {both[1]} exclude each other"
@@ -144,10 +147,27 @@ def _check_dispatch(
         errors.add(places[both[1]].location, message, hint)
 
 
+def _why_no_copies(operator: Operator) -> str | None:
+    """Why a call on copies of the arguments does not do what the operator does."""
+    func = operator.func
+    if func.is_view:
+        return "it returns a view, and a copy's view shares no memory with it"
+    if "inplace_view" in operator.tags:
+        return "it changes sizes and strides of its argument in place"
+    if not any(a.type.is_tensor_like for a in func.arguments):
+        return "it makes tensors, and takes none that could be copied"
+    types = {type_.name for argument in func.arguments for type_ in argument.type.walk()}
+    if "Generator" in types or "nondeterministic_seeded" in operator.tags:
+        return "it draws random numbers, and the generator of the CPU is not that of the device"
+    return None
+
+
 def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelPlan:
     cuda = needs_cuda(entry.key)
     if entry.kernel == FALLBACK:
-        return KernelPlan(entry.key, "", None)
+        check = "RandomNumbers::kRefused, DeviceCheck::kNone"
+        template = check if operator.device_check == "NoCheck" else ""
+        return KernelPlan(entry.key, "", None, fallback=f"cpu_fallback<{template}>")
     space, _, name = entry.kernel.rpartition("::")
     function = f"{space or namespace}::native::{name}"
     signature = signature_of(operator, symint="_symint" in name)

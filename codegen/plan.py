@@ -102,7 +102,7 @@ class KernelPlan:
     """What is registered for one operator and one dispatch key."""
 
     key: str
-    function: str  # qualified C++ name; empty for cpu_fallback and kernels that are classes
+    function: str  # qualified C++ name; empty for fallbacks and kernels that are classes
     signature: Signature | None  # of what is registered; None: a boxed kernel
     device_checks: tuple[Tensors, ...] = ()  # those that must be on one device
     device_guard: str | None = None  # the expression whose device the guard selects
@@ -112,6 +112,7 @@ class KernelPlan:
     structured: StructuredCall | None = None
     declared_form: DeclaredForm | None = None
     autocast: str | None = None  # the policy and device of an autocast kernel
+    fallback: str | None = None  # the boxed kernel that runs the CPU kernel on copies
     takes_results: Signature | None = None  # the kernel's own type, where it is given its results
     laid_out: tuple[LaidOut, ...] = ()
     returned: str | None = None  # what is returned where `result` is the kernel's own
@@ -120,11 +121,6 @@ class KernelPlan:
     def declared(self) -> Signature | None:
         """The type that the kernel is declared with."""
         return self.takes_results or self.signature
-
-    @property
-    def is_fallback(self) -> bool:
-        """Whether the key runs the CPU kernel on copies."""
-        return not (self.function or self.structured or self.declared_form or self.autocast)
 
     @property
     def is_wrapped(self) -> bool:

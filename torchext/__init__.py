@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "build": "torchext.build",
     "codegen": "torchext.codegen",
+    "fallback": "torchext.fallback",
     "find_library": "torchext.library",
     "library": "torchext.library",
     "load_library": "torchext.library",

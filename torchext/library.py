@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import importlib.metadata
@@ -33,9 +34,18 @@ def load_library(name_or_path: str | os.PathLike):
         _open_python_part(record.python_part_path(path), built_for.namespace)
     _tag_compile_cache(path, built_for.namespace)
     compat.prepare_torch()
+    _use_python_warnings()
     import torch
 
     return getattr(torch.ops, built_for.namespace)
+
+
+def _use_python_warnings() -> None:
+    """Let fallbacks warn in Python; without torchext's own module they do so on stderr."""
+    from .runtime import runtime
+
+    with contextlib.suppress(ImportError):
+        runtime()
 
 
 def require_fit(path: str) -> BuildRecord:

@@ -4,13 +4,9 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import sys
-import types
 from collections.abc import Callable
-from pathlib import Path
 
-from .library import require_fit
+from .runtime import runtime
 
 
 class override(contextlib.ContextDecorator):  # noqa: N801  a context manager is written so
@@ -61,11 +57,11 @@ class override(contextlib.ContextDecorator):  # noqa: N801  a context manager is
 
 
 def _made(name: tuple[str, str], dispatch_key: str, kernel):
-    runtime, target = _runtime(), _operator_name(kernel)
+    target = _operator_name(kernel)
     if target is not None:
-        return runtime.override_by_operator(name, dispatch_key, target)
+        return runtime().override_by_operator(name, dispatch_key, target)
     if callable(kernel):
-        return runtime.override_by_function(name, dispatch_key, kernel)
+        return runtime().override_by_function(name, dispatch_key, kernel)
     raise TypeError(f"{kernel!r} is neither a function nor the name of an operator")
 
 
@@ -84,12 +80,3 @@ def _operator_name(op) -> tuple[str, str] | None:
         return None
     name, _, overload = op.partition(".")
     return name, overload
-
-
-def _runtime() -> types.ModuleType:
-    """Return the module that holds the state: there is one in a process."""
-    name = "torchext._runtime"
-    if name not in sys.modules:
-        require_fit(str(Path(__file__).with_name("_runtime.so")))
-        importlib.import_module(name)
-    return sys.modules[name]

@@ -6,7 +6,7 @@ The blocks of CUDA keys are compiled where CUDA is; `cpu_fallback` is registered
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ..output import File, banner
 from ..plan import KernelPlan, OperatorPlan, Plan, Signature
@@ -16,8 +16,6 @@ from ..template import fill
 _SOURCE = """
 $banner
 #include <$namespace/library.h>
-#include <torchext/cpu_fallback.h>
-#include <torchext/device.h>
 $runtime
 
 $includes
@@ -64,6 +62,16 @@ $statements
 
 _BOXED = "torch::CppFunction::makeFromBoxedFunction<&{}>()"
 
+# the headers of torchext that a shard includes -> whether a kernel needs it
+_RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
+    "autocast": lambda kernel: kernel.autocast,
+    "cpu_fallback": lambda kernel: kernel.fallback,
+    "declared_forms": lambda kernel: kernel.declared_form,
+    "device": lambda kernel: True,
+    "layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
+    "structured_meta": lambda kernel: kernel.structured,
+}
+
 
 def emit(plan: Plan) -> Iterator[File]:
     """One source for each shard, with one block for each dispatch key in it."""
@@ -81,10 +89,9 @@ def emit(plan: Plan) -> Iterator[File]:
             banner=banner(__name__, plan.specs),
             namespace=plan.namespace,
             runtime=[
-                *(["#include <torchext/autocast.h>"] if any(map(_casts, shard)) else []),
-                *(["#include <torchext/declared_forms.h>"] if any(map(_declares, shard)) else []),
-                *(["#include <torchext/layout.h>"] if any(map(_lays_out, shard)) else []),
-                *(["#include <torchext/structured_meta.h>"] if structured else []),
+                f"#include <torchext/{header}.h>"
+                for header, is_used in _RUNTIME.items()
+                if any(is_used(kernel) for op in shard for kernel in op.kernels)
             ],
             includes=[
                 *(f"#include <{plan.namespace}/kernels/{group}.h>" for group in groups),
@@ -98,18 +105,6 @@ def emit(plan: Plan) -> Iterator[File]:
 
 def _calls_kernel(kernel: KernelPlan) -> bool:
     return bool(kernel.function or kernel.structured)
-
-
-def _casts(op: OperatorPlan) -> bool:
-    return any(kernel.autocast for kernel in op.kernels)
-
-
-def _declares(op: OperatorPlan) -> bool:
-    return any(kernel.declared_form for kernel in op.kernels)
-
-
-def _lays_out(op: OperatorPlan) -> bool:
-    return any(k.laid_out or (k.structured and k.structured.laid_out) for k in op.kernels)
 
 
 def _calls_out(kernel: KernelPlan) -> bool:
@@ -209,8 +204,8 @@ def _call(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[str]:
 
 def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:
     name = op.operator.name
-    if kernel.is_fallback:
-        function = _BOXED.format("cpu_fallback")
+    if kernel.fallback:
+        function = _BOXED.format(kernel.fallback)
     elif kernel.autocast:
         function = f"autocast_kernel({kernel.autocast})"
     elif kernel.declared_form:

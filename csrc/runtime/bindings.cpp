@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// torchext._runtime: what torchext/overriding.py calls.
+// torchext._runtime: what torchext/overriding.py and torchext/fallback.py call.
+#include "fallback.h"
 #include "override.h"
 #include "python_kernel.h"
 
@@ -133,4 +134,14 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def("exit", &Override::exit);
   module.def("override_by_operator", &override_by_operator);
   module.def("override_by_function", &override_by_function);
+
+  // The dispatcher's lock is never waited for with Python's held.
+  const py::call_guard<py::gil_scoped_release> release;
+  module.def("enable_fallback", &enable_fallback, release);
+  module.def("disable_fallback", &disable_fallback, release);
+  module.def("push_fallback_mode", &push_fallback_mode_of);
+  module.def("pop_fallback_mode", &pop_fallback_mode_of);
+  module.def("fallback_counts", &fallback_counts, release);
+  module.def("reset_fallback_counts", &reset_fallback_counts, release);
+  use_python_warnings();
 }

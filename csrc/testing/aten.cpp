@@ -5,6 +5,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/set_native.h>
@@ -60,6 +61,25 @@ at::Tensor empty_strided(
       size, stride, device_allocator(), kTensorKeys, c10::dtype_or_default(dtype));
 }
 
+// Zeros without memory, which autograd makes and which operators know by their key.
+at::Tensor efficient_zero_tensor(
+    at::IntArrayRef size,
+    std::optional<at::ScalarType> dtype,
+    std::optional<at::Layout> layout,
+    std::optional<at::Device> device,
+    std::optional<bool> pin_memory) {
+  check_options(layout, device, pin_memory);
+  const c10::DeviceGuard guard(*device);
+  static at::native::ZeroTensorAllocator allocators[kDeviceCount] = {
+      c10::Device(c10::kPrivateUse1, 0), c10::Device(c10::kPrivateUse1, 1)};
+  return at::detail::empty_generic(
+      size,
+      &allocators[current_device()],
+      kTensorKeys.add(c10::DispatchKey::ZeroTensor),
+      c10::dtype_or_default(dtype),
+      std::nullopt);
+}
+
 // A storage only ever grows to what the tensor needs, as on the other devices.
 void grow_storage(const at::Tensor& self) {
   const size_t needed = at::detail::computeStorageNbytes(
@@ -109,6 +129,7 @@ at::Tensor& set_whole_storage(at::Tensor& self, at::Storage source) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", &empty);
   m.impl("empty_strided", &empty_strided);
+  m.impl("_efficientzerotensor", &efficient_zero_tensor);
   m.impl("resize_", &resize);
   m.impl("set_.source_Storage", &set_whole_storage);
   m.impl("set_.source_Storage_storage_offset", &set_storage);
@@ -121,6 +142,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("unfold", &at::native::unfold);
   m.impl("view_as_real", &at::native::view_as_real);
   m.impl("view_as_complex", &at::native::view_as_complex);
+}
+
+// Under autocast operators are called as they are, unless they have a kernel that casts.
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFallthrough());
 }
 
 } // namespace torchext::testing

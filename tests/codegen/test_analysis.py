@@ -166,7 +166,15 @@ def test_kernels_of_devices_with_several_indices_are_wrapped(
 def test_a_fallback_is_registered_where_cuda_is_not() -> None:
     (op,) = plan(spec("f(Tensor x) -> Tensor", dispatch="CPU: k, CUDA: cpu_fallback")).operators
     fallback = op.kernels[1]
-    assert fallback.is_fallback and not fallback.needs_cuda and not fallback.is_wrapped
+    assert fallback.fallback == "cpu_fallback<>"
+    assert not fallback.needs_cuda and not fallback.is_wrapped
+
+
+def test_a_fallback_takes_tensors_of_any_devices_where_none_is_checked() -> None:
+    check = "  device_check: NoCheck\n"
+    specs = spec("f(Tensor x) -> Tensor", dispatch="CPU: k, CUDA: cpu_fallback", more=check)
+    (op,) = plan(specs).operators
+    assert op.kernels[1].fallback == "cpu_fallback<RandomNumbers::kRefused, DeviceCheck::kNone>"
 
 
 @pytest.mark.parametrize(

@@ -1952,7 +1952,7 @@ const bool cuda_registered_0 =
 #endif // TORCHEXT_WITH_CUDA
 
 void register_privateuse1_0(torch::Library& m) {
-  m.impl("mul.Tensor", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback>());
+  m.impl("mul.Tensor", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
 }
 
 const bool privateuse1_registered_0 =
@@ -2089,8 +2089,8 @@ const bool compositeexplicitautogradnonfunctional_registered_0 = library().add(
     &register_compositeexplicitautogradnonfunctional_0);
 
 void register_cuda_fallback_0(torch::Library& m) {
-  m.impl("extremes", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback>());
-  m.impl("extremes.out", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback>());
+  m.impl("extremes", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
+  m.impl("extremes.out", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
 }
 
 const bool cuda_fallback_registered_0 =

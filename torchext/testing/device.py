@@ -19,6 +19,9 @@ from pathlib import Path
 import torch
 from torch.utils import cpp_extension
 
+from .. import fallback
+from ..runtime import runtime
+
 NAME = "torchext"
 
 _CFLAGS = ["-O1", "-fvisibility=hidden"]
@@ -39,6 +42,7 @@ def device() -> torch.device:
 @functools.cache
 def _load() -> None:
     """Build, load and name the device, once in a process."""
+    runtime()  # what does not fit this torch is found before anything is registered
     _check_not_taken()
     path = _build()
     # Global, so that a test's kernel finds torchext_test_device_current with dlsym.
@@ -46,6 +50,8 @@ def _load() -> None:
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, _device_module(library))
     torch.utils.generate_methods_for_privateuse1_backend()
+    # What has no kernel of the device's own runs on the CPU.
+    fallback.enable(NAME)
 
 
 @functools.cache
@@ -83,6 +89,7 @@ def _build() -> str:
             "torchext_test_device",
             sources,
             extra_cflags=_CFLAGS,
+            extra_include_paths=[str(_csrc() / "include")],
             # load() appends to the list that it is given.
             extra_ldflags=list(_LDFLAGS),
             build_directory=str(directory),

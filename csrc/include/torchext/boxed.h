@@ -7,7 +7,8 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
-#include <optional>
+#include <utility>
+#include <vector>
 
 namespace torchext {
 inline namespace v1 {
@@ -35,28 +36,38 @@ void for_each_boxed_tensor(const F& f, const c10::IValue& value) {
   }
 }
 
-/// The value with every tensor in it replaced by `f` of it.
+/// The value with every tensor in it replaced by `f` of it, inside lists and dictionaries too.
 template <typename F>
 c10::IValue map_boxed_tensors(const F& f, const c10::IValue& value) {
   if (value.isTensor()) {
     return value.toTensor().defined() ? c10::IValue(f(value.toTensor())) : value;
   }
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> mapped;
-    for (const at::Tensor& tensor : value.toTensorVector()) {
-      mapped.push_back(tensor.defined() ? f(tensor) : tensor);
+  bool found = false;
+  for_each_boxed_tensor([&found](const at::Tensor&) { found = true; }, value);
+  if (!found) {
+    return value;
+  }
+  if (value.isList()) {
+    const c10::impl::GenericList list = value.toList();
+    c10::impl::GenericList mapped(list.elementType());
+    for (const c10::IValue& item : list) {
+      mapped.push_back(map_boxed_tensors(f, item));
     }
     return mapped;
   }
-  if (value.isOptionalTensorList()) {
-    c10::List<std::optional<at::Tensor>> mapped;
-    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
-      mapped.push_back(
-          tensor.has_value() && tensor->defined() ? std::optional(f(*tensor)) : tensor);
+  if (value.isTuple()) {
+    std::vector<c10::IValue> mapped;
+    for (const c10::IValue& item : value.toTupleRef().elements()) {
+      mapped.push_back(map_boxed_tensors(f, item));
     }
-    return mapped;
+    return c10::ivalue::Tuple::create(std::move(mapped));
   }
-  return value;
+  const c10::impl::GenericDict dict = value.toGenericDict();
+  c10::impl::GenericDict mapped(dict.keyType(), dict.valueType());
+  for (const auto& item : dict) {
+    mapped.insert(item.key(), map_boxed_tensors(f, item.value()));
+  }
+  return mapped;
 }
 
 inline bool is_written(const c10::Argument& argument) {

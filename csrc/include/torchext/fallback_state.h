@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the CPU fallback does beside computing: its mode, which is the thread's, its statistics and
+// its warnings, which exist once in a process however many libraries are loaded.
+#pragma once
+
+#include <ATen/ThreadLocalPythonObjects.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/SafePyObject.h>
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace torchext {
+inline namespace v1 {
+
+enum class FallbackMode { kSilent, kWarn, kError };
+
+/// The mode of a name; nothing for what is no name of one.
+inline std::optional<FallbackMode> parse_fallback_mode(std::string_view name) {
+  if (name == "silent") {
+    return FallbackMode::kSilent;
+  }
+  if (name == "warn") {
+    return FallbackMode::kWarn;
+  }
+  if (name == "error") {
+    return FallbackMode::kError;
+  }
+  return std::nullopt;
+}
+
+/// What the fallback of one operator has cost: calls that came back, the bytes that they copied to
+/// the CPU and back to the device, and the nanoseconds from call to return, copies included.
+struct FallbackCounts {
+  int64_t calls = 0;
+  int64_t bytes_to_cpu = 0;
+  int64_t bytes_to_device = 0;
+  int64_t nanoseconds = 0;
+};
+
+/// The state of a process; hold the mutex. The names are those of operators with overload.
+struct FallbackState {
+  std::mutex mutex;
+  std::map<std::string, FallbackCounts> by_operator;
+  std::set<std::pair<std::string, std::string>> warned; // operator and device type
+  // Makes a warning one of Python's, of a line in a file; nullptr where there is no Python.
+  void (*warn)(const std::string& message, const std::string& file, int64_t line) = nullptr;
+};
+
+namespace detail {
+
+/// An entry of the thread's list of modes, the newest first. It is a Python object to PyTorch only,
+/// and holds none: so at::ThreadLocalState hands it on to the threads that work for this one.
+struct FallbackModeLayer : c10::SafePyObject {
+  FallbackModeLayer(FallbackMode mode, std::shared_ptr<FallbackModeLayer> outer)
+      : SafePyObject(nullptr, nullptr), mode(mode), outer(std::move(outer)) {}
+
+  FallbackMode mode;
+  std::shared_ptr<FallbackModeLayer> outer;
+};
+
+inline const std::string& fallback_mode_slot() {
+  static const auto* name = new std::string("torchext.fallback.mode.v1");
+  return *name;
+}
+
+inline std::shared_ptr<FallbackModeLayer> newest_fallback_mode() {
+  using Objects = at::impl::ThreadLocalPythonObjects;
+  if (!Objects::contains(fallback_mode_slot())) {
+    return nullptr;
+  }
+  return std::static_pointer_cast<FallbackModeLayer>(Objects::get(fallback_mode_slot()));
+}
+
+inline FallbackMode fallback_mode_of_process() {
+  const char* name = std::getenv("TORCHEXT_FALLBACK");
+  if (name == nullptr) {
+    return FallbackMode::kWarn;
+  }
+  const std::optional<FallbackMode> mode = parse_fallback_mode(name);
+  TORCH_CHECK_VALUE(
+      mode.has_value(), "TORCHEXT_FALLBACK is '", name, "', and not silent, warn or error");
+  return *mode;
+}
+
+// The dispatcher is the one place where libraries of any compiler and loader flags meet, so an
+// operator hands the address on. Its overload names the layout of what lies there.
+inline constexpr const char* kStateOperator = "torchext::_fallback_state";
+inline constexpr const char* kStateLayout = "v1";
+
+inline int64_t address_of_own_state() {
+  static auto* state = new FallbackState; // never destroyed: kernels may run at exit
+  return reinterpret_cast<int64_t>(state);
+}
+
+inline FallbackState& find_fallback_state() {
+  const c10::OperatorName name(kStateOperator, kStateLayout);
+  // Composite kernels stand in the row of every backend. A redispatch asks no mode of the thread.
+  const c10::DispatchKey row = c10::DispatchKey::CPU;
+  while (true) {
+    const auto op = c10::Dispatcher::singleton().findSchema(name);
+    if (op.has_value() && op->hasComputedKernelForDispatchKey(row)) {
+      const int64_t address =
+          op->typed<int64_t()>().redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU));
+      return *reinterpret_cast<FallbackState*>(address);
+    }
+    if (op.has_value()) {
+      continue; // another thread is between the definition and its kernel
+    }
+    try {
+      auto library = std::make_unique<torch::Library>(
+          torch::Library::FRAGMENT, "torchext", std::nullopt, "torchext/fallback_state.h", 0);
+      library->def("_fallback_state.v1() -> int", &address_of_own_state);
+      library.release(); // registered to the end of the process
+    } catch (const c10::Error&) {
+      if (!c10::Dispatcher::singleton().findSchema(name).has_value()) {
+        throw; // otherwise another thread was faster
+      }
+    }
+  }
+}
+
+} // namespace detail
+
+/// The mode of this thread: that of its innermost torchext.fallback.mode, or TORCHEXT_FALLBACK of
+/// the environment, or to warn.
+inline FallbackMode fallback_mode() {
+  if (const auto newest = detail::newest_fallback_mode()) {
+    return newest->mode;
+  }
+  static const FallbackMode of_process = detail::fallback_mode_of_process();
+  return of_process;
+}
+
+/// Sets this thread's mode until pop_fallback_mode.
+inline void push_fallback_mode(FallbackMode mode) {
+  at::impl::ThreadLocalPythonObjects::set(
+      detail::fallback_mode_slot(),
+      std::make_shared<detail::FallbackModeLayer>(mode, detail::newest_fallback_mode()));
+}
+
+/// Ends the last push_fallback_mode of this thread; false where there was none.
+inline bool pop_fallback_mode() {
+  const auto newest = detail::newest_fallback_mode();
+  if (newest == nullptr) {
+    return false;
+  }
+  at::impl::ThreadLocalPythonObjects::set(detail::fallback_mode_slot(), newest->outer);
+  return true;
+}
+
+inline FallbackState& fallback_state() {
+  static FallbackState& state = detail::find_fallback_state();
+  return state;
+}
+
+} // namespace v1
+} // namespace torchext

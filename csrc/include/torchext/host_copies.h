@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The tensors of one call, copied from their device to the CPU, and what is written there copied
+// back.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+#include <torchext/boxed.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace torchext {
+inline namespace v1 {
+namespace detail {
+
+/// Whether two elements of a tensor may be one: a stride is within what smaller strides cover.
+inline bool may_overlap_itself(const at::Tensor& tensor) {
+  std::vector<std::pair<int64_t, int64_t>> steps; // stride and size
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    if (tensor.size(dim) == 0) {
+      return false;
+    }
+    if (tensor.size(dim) > 1) {
+      steps.emplace_back(tensor.stride(dim), tensor.size(dim));
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t covered = 0;
+  for (const auto& [stride, size] : steps) {
+    if (stride <= covered) {
+      return true;
+    }
+    covered += stride * (size - 1);
+  }
+  return false;
+}
+
+/// The elements from the first to the last of a tensor that is not empty, in bytes of its storage.
+inline std::pair<int64_t, int64_t> byte_range(const at::Tensor& tensor) {
+  int64_t elements = 1;
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    elements += (tensor.size(dim) - 1) * tensor.stride(dim);
+  }
+  const auto size = static_cast<int64_t>(tensor.element_size());
+  return {tensor.storage_offset() * size, (tensor.storage_offset() + elements) * size};
+}
+
+/// Tensors on the CPU for those of a device. Tensors that share memory with one that is written to
+/// share it there too, and overlap alike; all others are copied each for itself, and once.
+class HostCopies {
+ public:
+  /// Names a tensor that the call takes; call it for all before `copy`.
+  void add(const at::Tensor& tensor, bool is_written) {
+    const auto [found, is_new] = index_.try_emplace(tensor.unsafeGetTensorImpl(), entries_.size());
+    if (is_new) {
+      entries_.push_back({tensor, {}, false});
+    }
+    entries_[found->second].is_written |= is_written;
+  }
+
+  /// Makes the copies.
+  void copy() {
+    std::unordered_map<const void*, std::vector<size_t>> by_storage;
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const at::Tensor& tensor = entries_[i].device;
+      if (has_elements(tensor)) {
+        by_storage[tensor.storage().unsafeGetStorageImpl()].push_back(i);
+      } else {
+        copy_alone(entries_[i]);
+      }
+    }
+    for (const auto& [storage, members] : by_storage) {
+      if (must_share(members)) {
+        copy_together(members);
+      } else {
+        for (const size_t i : members) {
+          copy_alone(entries_[i]);
+        }
+      }
+    }
+  }
+
+  /// The copy of a tensor that was added.
+  const at::Tensor& operator[](const at::Tensor& tensor) const {
+    return entries_[index_.at(tensor.unsafeGetTensorImpl())].host;
+  }
+
+  /// Copies what may have been written back to the device, and gives tensors that were resized on
+  /// the CPU their size.
+  void write_back() {
+    for (Entry& entry : entries_) {
+      if (!entry.is_written) {
+        continue;
+      }
+      if (entry.host.sizes() != entry.sizes) {
+        resize(entry.device, entry.host);
+      } else if (entry.span.defined() && may_overlap_itself(entry.device)) {
+        // No device copies into a tensor that overlaps itself.
+        entry.span.copy_(entry.host_span);
+        bytes_to_device_ += static_cast<int64_t>(entry.span.nbytes());
+        continue;
+      }
+      entry.device.copy_(entry.host);
+      bytes_to_device_ += static_cast<int64_t>(entry.host.nbytes());
+    }
+  }
+
+  int64_t bytes_to_cpu() const {
+    return bytes_to_cpu_;
+  }
+  int64_t bytes_to_device() const {
+    return bytes_to_device_;
+  }
+
+ private:
+  struct Entry {
+    at::Tensor device;
+    at::Tensor host;
+    bool is_written;
+    std::vector<int64_t> sizes = device.sizes().vec(); // before the call
+    at::Tensor span = {}; // where memory is shared: one dimension, from the first to the last byte
+    at::Tensor host_span = {};
+  };
+
+  static bool has_elements(const at::Tensor& tensor) {
+    return tensor.layout() == at::kStrided && !tensor.is_quantized() && tensor.has_storage() &&
+           tensor.numel() != 0;
+  }
+
+  bool must_share(const std::vector<size_t>& members) const {
+    const auto is_written = [this](size_t i) { return entries_[i].is_written; };
+    return std::any_of(members.begin(), members.end(), is_written) &&
+           (members.size() > 1 || may_overlap_itself(entries_[members.front()].device));
+  }
+
+  void copy_alone(Entry& entry) {
+    entry.host = entry.device.to(at::kCPU);
+    finish(entry);
+    bytes_to_cpu_ += has_elements(entry.host) ? static_cast<int64_t>(entry.host.nbytes()) : 0;
+  }
+
+  // Offsets and ranges are multiples of the smallest element's size, sizes being powers of two.
+  void copy_together(const std::vector<size_t>& members) {
+    const at::Tensor* unit = &entries_[members.front()].device;
+    int64_t largest = 1;
+    auto [first, last] = byte_range(*unit);
+    for (const size_t i : members) {
+      const at::Tensor& tensor = entries_[i].device;
+      const auto [begin, end] = byte_range(tensor);
+      first = std::min(first, begin);
+      last = std::max(last, end);
+      largest = std::max(largest, static_cast<int64_t>(tensor.element_size()));
+      if (tensor.element_size() < unit->element_size()) {
+        unit = &tensor;
+      }
+    }
+    first -= first % largest;
+    const auto size = static_cast<int64_t>(unit->element_size());
+    const at::Tensor span = unit->as_strided({(last - first) / size}, {1}, first / size);
+    const at::Tensor host_span = span.to(at::kCPU);
+    bytes_to_cpu_ += static_cast<int64_t>(host_span.nbytes());
+    for (const size_t i : members) {
+      Entry& entry = entries_[i];
+      const auto offset =
+          entry.device.storage_offset() - first / static_cast<int64_t>(entry.device.element_size());
+      entry.host = at::empty({0}, entry.device.options().device(at::kCPU));
+      entry.host.set_(host_span.storage(), offset, entry.device.sizes(), entry.device.strides());
+      entry.span = span;
+      entry.host_span = host_span;
+      finish(entry);
+    }
+  }
+
+  // A number that Python wrapped in a tensor takes part in type promotion as a number.
+  static void finish(Entry& entry) {
+    if (entry.device.unsafeGetTensorImpl()->is_wrapped_number()) {
+      entry.host.unsafeGetTensorImpl()->set_wrapped_number(true);
+    }
+  }
+
+  static void resize(const at::Tensor& device, const at::Tensor& host) {
+    device.resize_(host.sizes());
+    if (device.strides() != host.strides() && host.is_non_overlapping_and_dense()) {
+      device.as_strided_(host.sizes(), host.strides());
+    }
+  }
+
+  std::vector<Entry> entries_;
+  std::unordered_map<const at::TensorImpl*, size_t> index_;
+  int64_t bytes_to_cpu_ = 0;
+  int64_t bytes_to_device_ = 0;
+};
+
+} // namespace detail
+} // namespace v1
+} // namespace torchext

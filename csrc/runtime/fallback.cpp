@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fallback.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/Device.h>
+#include <c10/core/DispatchKey.h>
+#include <c10/core/TensorOptions.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/library.h>
+#include <torchext/cpu_fallback.h>
+
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace torchext::runtime {
+namespace {
+
+c10::DispatchKey key_of(const std::string& device_type) {
+  std::optional<c10::Device> device;
+  try {
+    device.emplace(device_type);
+  } catch (const c10::Error&) {
+    throw std::invalid_argument("'" + device_type + "' is no device type");
+  }
+  if (device->has_index()) {
+    throw std::invalid_argument("'" + device_type + "' is a device, and not a device type");
+  }
+  if (device->is_cpu() || device->is_meta()) {
+    throw std::invalid_argument("'" + device_type + "' does not fall back to the CPU");
+  }
+  return c10::computeDispatchKey(std::nullopt, std::nullopt, device);
+}
+
+// ATen hands convolutions of a device that it does not know to two operators for the device to
+// implement. They have kernels that throw, so that no fallback of a backend is asked.
+void convolution(const c10::OperatorHandle& /*op*/, torch::jit::Stack* stack) {
+  static const auto target =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
+  cpu_fallback<>(target, stack);
+}
+
+// That of ATen's has the sizes of the bias as well, behind `weight`.
+void convolution_backward(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  static const auto target =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution_backward", "");
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  const at::Tensor& grad_output = arguments.front().toTensor();
+  const bool needs_bias = arguments.back().toBoolList()[2];
+  c10::IValue bias_sizes;
+  if (needs_bias) {
+    bias_sizes = c10::List<int64_t>({grad_output.size(1)});
+  }
+  const auto weight = static_cast<std::ptrdiff_t>(stack->size() - arguments.size()) + 2;
+  stack->insert(stack->begin() + weight + 1, std::move(bias_sizes));
+  cpu_fallback<>(target, stack);
+}
+
+struct Registrations {
+  std::mutex mutex;
+  std::map<c10::DispatchKey, std::vector<torch::Library>> by_key;
+};
+
+// The line is that of the caller. Where warnings are errors, the error leaves the operator.
+void warn_in_python(const std::string& message, const std::string& file, int64_t line) {
+  const pybind11::gil_scoped_acquire gil;
+  const int failed = PyErr_WarnExplicit(
+      PyExc_UserWarning,
+      message.c_str(),
+      file.c_str(),
+      static_cast<int>(line),
+      /*module=*/nullptr,
+      /*registry=*/nullptr);
+  if (failed != 0) {
+    python_error error;
+    error.persist();
+    throw error;
+  }
+}
+
+constexpr const char* kFile = "torchext.fallback.enable";
+
+// Where the backend has not implemented them.
+void add_convolutions(std::vector<torch::Library>& libraries, c10::DispatchKey key) {
+  libraries.emplace_back(torch::Library::IMPL, "aten", key, kFile, 0);
+  const auto add = [&](const char* name, torch::CppFunction kernel) {
+    const auto op = c10::Dispatcher::singleton().findSchema({std::string("aten::") + name, ""});
+    if (op.has_value() && !op->hasKernelForDispatchKey(key)) {
+      libraries.back().impl(name, std::move(kernel));
+    }
+  };
+  add("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
+  add("convolution_backward_overrideable",
+      torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
+}
+
+// Never destroyed: what is registered stays so while the process ends.
+Registrations& registrations() {
+  static auto* all = new Registrations;
+  return *all;
+}
+
+} // namespace
+
+void enable_fallback(const std::string& device_type) {
+  const c10::DispatchKey key = key_of(device_type);
+  Registrations& all = registrations();
+  const std::lock_guard lock(all.mutex);
+  if (all.by_key.count(key) != 0) {
+    return;
+  }
+  TORCH_CHECK(
+      !c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(key),
+      "another fallback is registered for all operators on ",
+      key);
+  std::vector<torch::Library> libraries;
+  libraries.emplace_back(torch::Library::IMPL, "_", key, kFile, 0);
+  libraries.back().fallback(torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
+  add_convolutions(libraries, key);
+  all.by_key.emplace(key, std::move(libraries));
+}
+
+void disable_fallback(const std::string& device_type) {
+  const c10::DispatchKey key = key_of(device_type);
+  Registrations& all = registrations();
+  const std::lock_guard lock(all.mutex);
+  all.by_key.erase(key);
+}
+
+void push_fallback_mode_of(const std::string& name) {
+  const std::optional<FallbackMode> mode = parse_fallback_mode(name);
+  if (!mode.has_value()) {
+    throw std::invalid_argument("'" + name + "' is no mode: silent, warn or error");
+  }
+  push_fallback_mode(*mode);
+}
+
+void pop_fallback_mode_of() {
+  if (!pop_fallback_mode()) {
+    throw std::logic_error("a mode of the fallback is left on the thread that entered it");
+  }
+}
+
+std::map<std::string, std::tuple<int64_t, int64_t, int64_t, int64_t>> fallback_counts() {
+  FallbackState& state = fallback_state();
+  const std::lock_guard lock(state.mutex);
+  std::map<std::string, std::tuple<int64_t, int64_t, int64_t, int64_t>> copied;
+  for (const auto& [name, counts] : state.by_operator) {
+    copied[name] = {counts.calls, counts.bytes_to_cpu, counts.bytes_to_device, counts.nanoseconds};
+  }
+  return copied;
+}
+
+void use_python_warnings() {
+  FallbackState& state = fallback_state();
+  const std::lock_guard lock(state.mutex);
+  state.warn = &warn_in_python;
+}
+
+void reset_fallback_counts() {
+  FallbackState& state = fallback_state();
+  const std::lock_guard lock(state.mutex);
+  state.by_operator.clear();
+  state.warned.clear();
+}
+
+} // namespace torchext::runtime

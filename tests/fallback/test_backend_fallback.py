@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The fallback of a whole backend: what it refuses, and ATen's operators against OpInfo."""
+
+import contextlib
+
+import pytest
+import torch
+from torch.testing import assert_close
+from torch.testing._internal.common_methods_invocations import op_db
+
+import torchext
+
+
+@pytest.fixture(scope="module")
+def plain(device):
+    """Operators that torch.library defines for the CPU alone."""
+    library = torch.library.Library("fallbackplain", "DEF")
+    for schema, kernel in {
+        "double(Tensor x) -> Tensor": lambda x: x * 2,
+        "part(Tensor(a) x) -> Tensor(a)": lambda x: x[:1],
+        "make(int n, *, Device device) -> Tensor": lambda n, device: torch.zeros(n, device=device),
+        "draw(Tensor x, *, Generator? generator=None) -> Tensor": lambda x, generator: x,
+    }.items():
+        library.define(schema)
+        library.impl(schema.partition("(")[0], kernel, "CPU")
+    library.define("turn_(Tensor(a!) x) -> Tensor(a!)", tags=torch.Tag.inplace_view)
+    library.impl("turn_", lambda x: x.t_(), "CPU")
+    library.define("dropout(Tensor x) -> Tensor", tags=torch.Tag.nondeterministic_seeded)
+    library.impl("dropout", lambda x: x, "CPU")
+    library.define("nowhere(Tensor x) -> Tensor")
+    yield torch.ops.fallbackplain
+    library._destroy()
+
+
+def test_an_operator_of_other_people_runs(plain, stats, device):
+    assert plain.double(torch.ones(2, device=device)).tolist() == [2, 2]
+    assert stats()["fallbackplain::double"].calls == 1
+
+
+REFUSED = {
+    "part": "it returns a view, and a copy's view shares no memory with it",
+    "turn_": "it changes sizes and strides of its argument in place",
+    "draw": "it draws random numbers, and the generator of the CPU is not that of the device",
+    "dropout": "it draws random numbers, and the generator of the CPU is not that of the device",
+    "nowhere": "it has no kernel there",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_copies_cannot_stand_for_is_refused_with_the_reason(name, plain, stats, device):
+    with pytest.raises(NotImplementedError) as error:
+        getattr(plain, name)(torch.ones(2, 2, device=device))
+    beginning = (
+        f"fallbackplain::{name} has no kernel for torchext and cannot fall back to the CPU: "
+    )
+    assert str(error.value).splitlines()[0] == beginning + REFUSED[name]
+    assert stats() == {}
+
+
+def test_an_operator_that_makes_tensors_from_none_is_refused(device):
+    with pytest.raises(NotImplementedError, match="it makes tensors, and takes none"):
+        torch.tril_indices(3, 3, device=device)
+
+
+def test_disable_and_enable(plain, device):
+    x = torch.ones(2, device=device)
+    torchext.fallback.disable("privateuse1")
+    try:
+        with pytest.raises(NotImplementedError, match="Could not run 'fallbackplain::double'"):
+            plain.double(x)
+    finally:
+        for name in ("privateuse1", device.type, "privateuseone"):  # once is enough
+            torchext.fallback.enable(name)
+    assert plain.double(x).tolist() == [2, 2]
+
+
+def test_what_is_no_device_type(device):
+    for name, why in {
+        "tpu9": "is no device type",
+        "torchext:1": "is a device, and not a device type",
+        "cpu": "does not fall back to the CPU",
+        "meta": "does not fall back to the CPU",
+    }.items():
+        with pytest.raises(ValueError, match=f"'{name}' {why}"):
+            torchext.fallback.enable(name)
+
+
+def test_another_fallback_in_its_place_is_an_error(device):
+    library = torch.library.Library("_", "IMPL")
+    library.fallback(torch.library.fallthrough_kernel, "XPU")
+    try:
+        with pytest.raises(RuntimeError, match="another fallback is registered .* on XPU"):
+            torchext.fallback.enable("xpu")
+    finally:
+        library._destroy()
+    torchext.fallback.enable("xpu")
+    torchext.fallback.disable("xpu")
+
+
+def moved(value, device):
+    """The tensors of a value on the device, each a leaf."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().to(device).requires_grad_(value.requires_grad)
+    if type(value) in (list, tuple):
+        return type(value)(moved(item, device) for item in value)
+    if isinstance(value, dict):
+        return {key: moved(item, device) for key, item in value.items()}
+    return value
+
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in tensors(item)]
+    return []
+
+
+def run(op, sample, device):
+    """The results of a sample on a device, and the gradients of its arguments."""
+    arguments = moved([sample.input, *sample.args], device)
+    kwargs = moved(sample.kwargs, device)
+    torch.manual_seed(0)
+    results = tensors(op(*arguments, **kwargs))
+    leaves = [x for x in tensors([arguments, list(kwargs.values())]) if x.requires_grad]
+    roots = [x for x in results if x.requires_grad]
+    if not (op.supports_autograd and leaves and roots):
+        return results, []
+    loss = sum(x.abs().sum() for x in roots)
+    return results, torch.autograd.grad(loss, leaves, allow_unused=True)
+
+
+def check(op, sample, device):
+    """What the device gives is what the CPU gives."""
+    expected = run(op, sample, "cpu")
+    for one, other in zip(run(op, sample, device), expected, strict=True):
+        for x, y in zip(one, other, strict=True):
+            assert (x is None) == (y is None)
+            if y is not None:
+                assert_close(x.cpu(), y.cpu(), equal_nan=True)
+
+
+# What differs is not the fallback's: tensors without contents, a storage that a copy has not.
+NOT_EQUAL = {
+    "as_strided": "partial_views",
+    "empty": "", "empty_like": "", "empty_permuted": "", "empty_strided": "",
+    "new_empty": "", "new_empty_strided": "",
+}  # fmt: skip
+# Layouts and pinned memory that the test device has not, an argument that has to be on the CPU.
+NOT_THERE = {
+    "sparse.mm": "SparseCsrtorchext",
+    "sparse.sampled_addmm": "SparseCsrtorchext",
+    "tensor_split": "expected tensor_indices_or_sections to be on cpu",
+    "to": "getPinnedMemoryAllocator",
+    "to_sparse": "Sparsetorchext",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "op",
+    # jiterator is CUDA's
+    [op for op in op_db if torch.float32 in op.dtypes and "jiterator" not in op.name],
+    ids=lambda op: op.formatted_name,
+)
+def test_operators_of_torch_give_what_they_give_on_the_cpu(op, device):
+    if NOT_EQUAL.get(op.name, None) == op.variant_test_name:
+        return
+    why = NOT_THERE.get(op.name)
+    with pytest.raises(RuntimeError, match=why) if why else contextlib.nullcontext():
+        requires_grad = op.supports_autograd
+        for sample in list(op.sample_inputs("cpu", torch.float32, requires_grad=requires_grad))[:2]:
+            check(op, sample, device)

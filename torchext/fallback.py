@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The CPU fallback: operators without a kernel for a device run on copies of their arguments.
+
+An operator falls back where its `dispatch:` says `cpu_fallback`, and every operator of a backend
+does after `enable`. What is written to is copied back, also where arguments overlap; results come
+back to the device of the arguments, gradients are those of the operator. Views, operators that make
+tensors from none and random numbers are refused: a copy cannot stand for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import NamedTuple
+
+from .runtime import runtime
+
+
+class Counts(NamedTuple):
+    """What the fallback of one operator has cost since the process began or `reset_stats`."""
+
+    calls: int  # those that returned
+    bytes_to_cpu: int
+    bytes_to_device: int  # results, and what was written back
+    seconds: float  # from call to return, copies included
+
+
+class mode(contextlib.ContextDecorator):  # noqa: N801  a context manager is written so
+    """Let operators fall back silently, with a warning, or not at all, for a block of code.
+
+        with torchext.fallback.mode("error"):
+            model(x)
+
+    `name` is "silent", "warn" (once for each operator and device type: the operator, the device and
+    the line that called it) or "error" (NotImplementedError, which says the same). The mode holds
+    for the calling thread and those that work for it, autograd's among them; the innermost one
+    counts. Outside of any, TORCHEXT_FALLBACK of the environment says which it is, else "warn".
+    Raises ValueError for another name.
+    """
+
+    def __init__(self, name: str):
+        if name not in ("silent", "warn", "error"):
+            raise ValueError(f"{name!r} is no mode of the fallback: silent, warn or error")
+        self._name = name
+
+    def __enter__(self) -> mode:
+        runtime().push_fallback_mode(self._name)
+        return self
+
+    def __exit__(self, *error) -> None:
+        runtime().pop_fallback_mode()
+
+
+def enable(device_type: str) -> None:
+    """Run on the CPU what has no kernel for a device type: "privateuse1" or its name, "cuda"...
+
+    This is for all operators of the process, other people's too. Nothing happens where it is so
+    already. Raises ValueError for what is no device type, and RuntimeError where another fallback
+    is registered for it.
+    """
+    runtime().enable_fallback(_device_type(device_type))
+
+
+def disable(device_type: str) -> None:
+    """End what `enable` began; operators that name `cpu_fallback` go on to fall back."""
+    runtime().disable_fallback(_device_type(device_type))
+
+
+def stats() -> dict[str, Counts]:
+    """Return what has fallen back: the operator with its overload -> `Counts`."""
+    return {
+        name: Counts(calls, to_cpu, to_device, nanoseconds * 1e-9)
+        for name, (calls, to_cpu, to_device, nanoseconds) in runtime().fallback_counts().items()
+    }
+
+
+def reset_stats() -> None:
+    """Begin `stats` anew, and the warnings: each operator warns once more."""
+    runtime().reset_fallback_counts()
+
+
+def _device_type(name: str) -> str:
+    import torch
+
+    is_own_name = name.lower() == "privateuse1"
+    return torch._C._get_privateuse1_backend_name() if is_own_name else name
