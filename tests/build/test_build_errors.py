@@ -144,7 +144,7 @@ def test_a_kernel_that_several_forms_share_is_named_once():
     line = "a.cpp:2:1: error: no declaration matches 'at::Tensor ns::native::mul_cpu(int)'"
     other = {**KERNEL, "schema": "another form", "location": "native_functions.yaml:9"}
     assert diagnosis.explain(line, [KERNEL, other]) == diagnosis.explain(line, [KERNEL])
-    overload = {**other, "prototype": "at::Tensor ns::native::mul_cpu(const at::Tensor& self)"}
+    overload = {**other, "prototype": "at::Tensor ns::native::mul_cpu(double self)"}
     assert diagnosis.explain(line, [KERNEL, overload]).count("expected:") == 2
 
 
