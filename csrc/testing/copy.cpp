@@ -2,6 +2,7 @@
 //
 // The kernels that touch the contents of device memory, all through host_view.
 #include "device.h"
+#include "memory.h"
 
 #include <ATen/ops/from_blob.h>
 #include <torch/library.h>
@@ -12,7 +13,10 @@ at::Tensor host_view(const at::Tensor& tensor) {
   at::Tensor view = tensor;
   if (tensor.device().type() == c10::kPrivateUse1) {
     const auto options = at::TensorOptions().dtype(tensor.dtype());
-    view = at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(), options);
+    void* data = tensor.data_ptr();
+    open_pages(data);
+    view = at::from_blob(
+        data, tensor.sizes(), tensor.strides(), [](void* opened) { close_pages(opened); }, options);
     view._set_conj(tensor.is_conj());
     view._set_neg(tensor.is_neg());
   }

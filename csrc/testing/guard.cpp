@@ -7,13 +7,29 @@
 #include <c10/core/Stream.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <utility>
+
 namespace torchext::testing {
 namespace {
 
 thread_local c10::DeviceIndex current = 0;
 
-// Each device has one stream, the default one. Nothing is ever pending on it, so an event has happened
-// when it is recorded; autograd records events where a gradient crosses devices.
+// The current stream of each device, by its number; 0 is the default one.
+thread_local c10::StreamId current_streams[kDeviceCount] = {};
+
+std::atomic<c10::StreamId> last_stream{0};
+
+using Clock = std::chrono::steady_clock;
+
+c10::Stream stream_of(c10::DeviceIndex index, c10::StreamId id) {
+  return c10::Stream(c10::Stream::UNSAFE, c10::Device(c10::kPrivateUse1, index), id);
+}
+
+// Nothing is ever pending on a stream, so an event has happened when it is recorded. It is the time of
+// that, and nullptr before.
 struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override {
     return c10::kPrivateUse1;
@@ -34,13 +50,22 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     return kDeviceCount;
   }
   c10::Stream getStream(c10::Device device) const override {
-    return c10::Stream(c10::Stream::DEFAULT, device);
+    return stream_of(device.index(), current_streams[checked(device.index())]);
   }
   c10::Stream getDefaultStream(c10::Device device) const override {
-    return getStream(device);
+    return stream_of(device.index(), 0);
+  }
+  c10::Stream getStreamFromGlobalPool(
+      c10::Device device, bool /*is_high_priority*/) const override {
+    return getNewStream(device, 0);
+  }
+  c10::Stream getNewStream(c10::Device device, int /*priority*/) const override {
+    const c10::DeviceIndex index = device.has_index() ? device.index() : current;
+    return stream_of(static_cast<c10::DeviceIndex>(checked(index)), ++last_stream);
   }
   c10::Stream exchangeStream(c10::Stream stream) const override {
-    return getStream(stream.device());
+    c10::StreamId& id = current_streams[checked(stream.device_index())];
+    return stream_of(stream.device_index(), std::exchange(id, stream.id()));
   }
   bool queryStream(const c10::Stream& /*stream*/) const override {
     return true;
@@ -48,15 +73,40 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream& /*stream*/) const override {}
   void synchronizeDevice(c10::DeviceIndex /*index*/) const override {}
   void record(
-      void** /*event*/,
+      void** event,
       const c10::Stream& /*stream*/,
       c10::DeviceIndex /*index*/,
-      c10::EventFlag /*flag*/) const override {}
+      c10::EventFlag /*flag*/) const override {
+    if (*event == nullptr) {
+      *event = new Clock::time_point;
+    }
+    *static_cast<Clock::time_point*>(*event) = Clock::now();
+  }
+  void destroyEvent(void* event, c10::DeviceIndex /*index*/) const noexcept override {
+    delete static_cast<Clock::time_point*>(event);
+  }
   void block(void* /*event*/, const c10::Stream& /*stream*/) const override {}
   bool queryEvent(void* /*event*/) const override {
     return true;
   }
   void synchronizeEvent(void* /*event*/) const override {}
+  double elapsedTime(void* start, void* end, c10::DeviceIndex /*index*/) const override {
+    TORCH_CHECK(
+        start != nullptr && end != nullptr,
+        "Both events must be recorded before calculating elapsed time.");
+    const auto passed =
+        *static_cast<Clock::time_point*>(end) - *static_cast<Clock::time_point*>(start);
+    return std::chrono::duration<double, std::milli>(passed).count();
+  }
+
+ private:
+  static size_t checked(c10::DeviceIndex index) {
+    TORCH_CHECK(
+        0 <= index && index < kDeviceCount,
+        "torchext: no test device has index ",
+        static_cast<int>(index));
+    return static_cast<size_t>(index);
+  }
 };
 
 struct Hooks final : at::PrivateUse1HooksInterface {
@@ -83,6 +133,18 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   }
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const override {
     return exchange_device(index);
+  }
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const override {
+    return default_generator(index);
+  }
+  at::Generator getNewGenerator(c10::DeviceIndex index) const override {
+    return new_generator(index);
+  }
+  bool isPinnedPtr(const void* data) const override {
+    return is_pinned(data);
+  }
+  c10::Allocator* getPinnedMemoryAllocator() const override {
+    return pinned_memory_allocator();
   }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t nbytes) const override {
     resize_storage(storage, nbytes);

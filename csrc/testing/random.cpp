@@ -1,12 +1,105 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Random numbers of the test device: those of the CPU's generator. The fallback of a backend refuses
-// to draw them, for a device has a generator of its own.
+// Random numbers of the test device: each device has a generator, that of the CPU in kind, and the
+// CPU's kernels draw from its state.
+#include "device.h"
+
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/library.h>
 #include <torchext/cpu_fallback.h>
 
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
 namespace torchext::testing {
 namespace {
+
+struct DeviceGenerator final : at::CPUGeneratorImpl {
+  explicit DeviceGenerator(c10::DeviceIndex index) {
+    device_ = c10::Device(c10::kPrivateUse1, index);
+    key_set_ = c10::DispatchKeySet(c10::DispatchKey::PrivateUse1);
+  }
+
+ private:
+  DeviceGenerator* clone_impl() const override {
+    auto* clone = new DeviceGenerator(device_.index());
+    clone->set_state(*get_state());
+    return clone;
+  }
+};
+
+c10::intrusive_ptr<c10::TensorImpl> state_of(at::Generator generator) {
+  const std::lock_guard lock(generator.mutex());
+  return generator.unsafeGetGeneratorImpl()->get_state();
+}
+
+void set_state_of(at::Generator generator, const c10::TensorImpl& state) {
+  const std::lock_guard lock(generator.mutex());
+  generator.unsafeGetGeneratorImpl()->set_state(state);
+}
+
+// While it lives, the generator of the CPU continues that of the device.
+class DrawFrom {
+ public:
+  DrawFrom(const at::Generator& device, const at::Generator& cpu)
+      : device_(device), cpu_(cpu), before_(state_of(cpu)) {
+    set_state_of(cpu_, *state_of(device_));
+  }
+  DrawFrom(const DrawFrom&) = delete;
+  DrawFrom& operator=(const DrawFrom&) = delete;
+  ~DrawFrom() {
+    set_state_of(device_, *state_of(cpu_));
+    set_state_of(cpu_, *before_);
+  }
+
+ private:
+  at::Generator device_;
+  at::Generator cpu_;
+  c10::intrusive_ptr<c10::TensorImpl> before_;
+};
+
+c10::DeviceIndex device_of(const c10::IValue& value) {
+  c10::DeviceIndex index = -1;
+  const auto look = [&index](const at::Tensor& tensor) {
+    index = tensor.device().type() == c10::kPrivateUse1 ? tensor.device().index() : index;
+  };
+  torchext::detail::for_each_boxed_tensor(look, value);
+  return index;
+}
+
+// The operator on the CPU; kernels without an argument for it draw from the CPU's own generator.
+void draw(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  c10::DeviceIndex index = -1;
+  c10::IValue* generator = nullptr;
+  const auto arguments = stack->end() - static_cast<int64_t>(op.schema().arguments().size());
+  for (size_t i = 0; i < op.schema().arguments().size(); ++i) {
+    c10::IValue& value = *(arguments + static_cast<int64_t>(i));
+    index = index >= 0 ? index : device_of(value);
+    if (op.schema().arguments()[i].type()->str().find("Generator") != std::string::npos) {
+      generator = &value;
+    }
+  }
+  at::Generator device = default_generator(index);
+  at::Generator cpu = at::detail::getDefaultCPUGenerator();
+  if (generator != nullptr) {
+    if (generator->isGenerator()) {
+      device = generator->toGenerator();
+      TORCH_CHECK(
+          device.device().type() == c10::kPrivateUse1,
+          "Expected a '",
+          c10::DeviceTypeName(c10::kPrivateUse1, true),
+          "' device type for generator but found '",
+          device.device().type(),
+          "'");
+    }
+    cpu = at::detail::createCPUGenerator();
+    *generator = cpu;
+  }
+  const DrawFrom drawing(device, cpu);
+  cpu_fallback<RandomNumbers::kFromCpu>(op, stack);
+}
 
 // ATen's operators that draw random numbers and have a kernel for the CPU.
 constexpr const char* kRandomOperators[] = {
@@ -46,9 +139,59 @@ constexpr const char* kRandomOperators[] = {
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   for (const char* name : kRandomOperators) {
-    m.impl(
-        name, torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<RandomNumbers::kFromCpu>>());
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&draw>());
   }
 }
 
+const at::Generator& default_generator(c10::DeviceIndex index) {
+  static auto* generators =
+      new std::array<at::Generator, kDeviceCount>{new_generator(0), new_generator(1)};
+  return generators->at(static_cast<size_t>(index < 0 ? current_device() : index));
+}
+
+at::Generator new_generator(c10::DeviceIndex index) {
+  return at::make_generator<DeviceGenerator>(index < 0 ? current_device() : index);
+}
+
 } // namespace torchext::testing
+
+int torchext_test_device_seed(int index, uint64_t seed) {
+  if (index < 0 || index >= torchext::testing::kDeviceCount) {
+    return -1;
+  }
+  auto generator = torchext::testing::default_generator(static_cast<c10::DeviceIndex>(index));
+  const std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(seed);
+  return 0;
+}
+
+int64_t torchext_test_device_rng_state_size() {
+  const auto state = torchext::testing::state_of(torchext::testing::default_generator(0));
+  return state->numel();
+}
+
+int torchext_test_device_get_rng_state(int index, void* state) {
+  if (index < 0 || index >= torchext::testing::kDeviceCount) {
+    return -1;
+  }
+  const auto found = torchext::testing::state_of(
+      torchext::testing::default_generator(static_cast<c10::DeviceIndex>(index)));
+  std::memcpy(state, found->data(), static_cast<size_t>(found->numel()));
+  return 0;
+}
+
+int torchext_test_device_set_rng_state(int index, const void* state) {
+  if (index < 0 || index >= torchext::testing::kDeviceCount) {
+    return -1;
+  }
+  const auto& generator =
+      torchext::testing::default_generator(static_cast<c10::DeviceIndex>(index));
+  const auto copied = torchext::testing::state_of(generator);
+  std::memcpy(copied->mutable_data(), state, static_cast<size_t>(copied->numel()));
+  try {
+    torchext::testing::set_state_of(generator, *copied);
+    return 0;
+  } catch (...) {
+    return -1; // the bytes are no state
+  }
+}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from sample_project import ROOT, Project, run
+from sample_project import FLAGS, ROOT, Project, run
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
@@ -31,10 +31,10 @@ def project(built_project) -> Project:
     return built_project
 
 
-def wheel_of(project: Path, folder: Path) -> Path:
+def wheel_of(project: Path, folder: Path, **environment: str) -> Path:
     """Build the wheel of a project that is built already, with the objects that are there."""
     command = [*PIP, "wheel", ".", "--no-build-isolation", "--no-deps", "-w", str(folder)]
-    build = run([*command, "-v"], project)
+    build = run([*command, "-v"], project, **environment)
     assert build.status == 0, build.text
     assert build.compiled == [], f"the wheel compiled again:\n{build.text}"
     (wheel,) = folder.glob("*.whl")
@@ -50,7 +50,7 @@ def torchext_wheel(tmp_path_factory) -> Path:
 def sample_wheel(built_project, tmp_path_factory) -> Path:
     built_project.restore()
     assert built_project.build().status == 0
-    return wheel_of(built_project.folder, tmp_path_factory.mktemp("sample_wheel"))
+    return wheel_of(built_project.folder, tmp_path_factory.mktemp("sample_wheel"), **FLAGS)
 
 
 @pytest.fixture(scope="session")

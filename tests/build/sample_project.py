@@ -11,6 +11,8 @@ from pathlib import Path
 
 SAMPLE = Path(__file__).parent / "sample"
 ROOT = Path(__file__).parents[2]
+# Optimisation takes longer to compile than these tests gain by it.
+FLAGS = {"CXXFLAGS": "-O0"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Project:
 
     def build(self, *, python: str = sys.executable, **environment: str) -> Build:
         command = [python, "setup.py", "--quiet", "build_ext", "--inplace"]
-        return run(command, self.folder, **environment)
+        return run(command, self.folder, **{**FLAGS, **environment})
 
     def edit(self, path: str, old: str, new: str) -> None:
         text = (self.folder / path).read_text()

@@ -82,6 +82,7 @@ if __name__ == "__main__":
         "own_kernels",
         [str(Path(__file__).with_name("own_kernels.cpp"))],
         extra_cflags=["-O0"],
+        extra_include_paths=[str(Path(__file__).parents[2] / "csrc" / "include")],
         build_directory=sys.argv[1],
         is_python_module=False,
     )

@@ -5,34 +5,30 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/mul.h>
 #include <torch/library.h>
+#include <torchext/testing/host_access.h>
 
 #include <optional>
 
 namespace {
 
-// The memory of the test device is host memory, which its own kernels may touch.
-at::Tensor host_view(const at::Tensor& tensor) {
-  const auto options = at::TensorOptions().dtype(tensor.dtype());
-  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(), options);
-}
+using torchext::testing::host_access;
 
 at::Tensor& mul_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
-  at::Tensor result = host_view(out);
-  at::mul_out(result, host_view(self), host_view(other));
+  at::Tensor result = host_access(out);
+  at::mul_out(result, host_access(self), host_access(other));
   return out;
 }
 
 at::Tensor& rms_norm_out(
     const at::Tensor& input, const std::optional<at::Tensor>& weight, double eps, at::Tensor& out) {
-  const at::Tensor x = host_view(input);
+  const at::Tensor x = host_access(input);
   at::Tensor normalized = x * (x.square().mean(-1, /*keepdim=*/true) + eps).rsqrt();
   if (weight.has_value()) {
-    normalized.mul_(host_view(*weight));
+    normalized.mul_(host_access(*weight));
   }
-  host_view(out).copy_(normalized);
+  host_access(out).copy_(normalized);
   return out;
 }
 

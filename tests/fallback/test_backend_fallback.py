@@ -146,12 +146,11 @@ NOT_EQUAL = {
     "empty": "", "empty_like": "", "empty_permuted": "", "empty_strided": "",
     "new_empty": "", "new_empty_strided": "",
 }  # fmt: skip
-# Layouts and pinned memory that the test device has not, an argument that has to be on the CPU.
+# Layouts that the test device has not, an argument that has to be on the CPU.
 NOT_THERE = {
     "sparse.mm": "SparseCsrtorchext",
     "sparse.sampled_addmm": "SparseCsrtorchext",
     "tensor_split": "expected tensor_indices_or_sections to be on cpu",
-    "to": "getPinnedMemoryAllocator",
     "to_sparse": "Sparsetorchext",
 }
 

@@ -133,8 +133,14 @@ def _locked(directory: Path) -> Iterator[None]:
 def _device_module(library: ctypes.CDLL) -> types.ModuleType:
     """Return torch.torchext: what torch asks a backend's module for."""
 
+    def index_of(device: int | str | torch.device | None) -> int:
+        if isinstance(device, int):
+            return device
+        index = None if device is None else torch.device(device).index
+        return library.torchext_test_device_current() if index is None else index
+
     def exchange(device: int | str | torch.device) -> int:
-        index = device if isinstance(device, int) else torch.device(device).index
+        index = index_of(device)
         previous = library.torchext_test_device_exchange(index)
         if previous < 0:
             raise RuntimeError(f"no test device has index {index}")
@@ -151,17 +157,59 @@ def _device_module(library: ctypes.CDLL) -> types.ModuleType:
     module = types.ModuleType(f"torch.{NAME}", "The test device of torchext.")
     module.is_available = lambda: True
     module.is_initialized = lambda: True
+    module._initialized = True  # torch.utils.checkpoint asks before it saves the generator
     module.device_count = library.torchext_test_device_count
     module.current_device = library.torchext_test_device_current
     module.set_device = lambda device: exchange(device) and None
     module.device = device_context
     module.synchronize = lambda device=None: None
+    module.current_stream = lambda device=None: torch.accelerator.current_stream(index_of(device))
     # torch.autocast asks for it, and torch.utils.checkpoint for torch.autocast
     module.get_amp_supported_dtype = lambda: [torch.float16, torch.bfloat16]
-    # Random numbers come from the CPU's generator, seeded by torch itself. Its state stands in for
-    # the device's: torch.library.opcheck, for one, saves and restores that of the accelerator.
-    module._is_in_bad_fork = lambda: False
-    module.manual_seed_all = lambda seed: None
-    module.get_rng_state = lambda device=None: torch.get_rng_state()
-    module.set_rng_state = lambda state, device=None: torch.set_rng_state(state)
+    _add_random(module, library, index_of)
     return module
+
+
+def _add_random(module: types.ModuleType, library: ctypes.CDLL, index_of) -> None:
+    """Give the module what torch.random and torch.utils.checkpoint ask for."""
+    library.torchext_test_device_seed.argtypes = [ctypes.c_int, ctypes.c_uint64]
+    library.torchext_test_device_rng_state_size.restype = ctypes.c_int64
+    for function in (
+        library.torchext_test_device_get_rng_state, library.torchext_test_device_set_rng_state
+    ):  # fmt: skip
+        function.argtypes = [ctypes.c_int, ctypes.c_void_p]
+
+    def check(status: int, device) -> None:
+        if status < 0:
+            raise RuntimeError(
+                f"no test device is {device!r}, or this is no state of its generator"
+            )
+
+    def manual_seed(seed: int, device=None) -> None:
+        # as torch does, which takes negative seeds
+        check(library.torchext_test_device_seed(index_of(device), int(seed) % 2**64), device)
+
+    def manual_seed_all(seed: int) -> None:
+        for index in range(library.torchext_test_device_count()):
+            manual_seed(seed, index)
+
+    def get_rng_state(device=None) -> torch.Tensor:
+        state = torch.empty(library.torchext_test_device_rng_state_size(), dtype=torch.uint8)
+        status = library.torchext_test_device_get_rng_state(index_of(device), state.data_ptr())
+        check(status, device)
+        return state
+
+    def set_rng_state(state: torch.Tensor, device=None) -> None:
+        state = state.cpu().contiguous()
+        if state.dtype != torch.uint8 or state.numel() != get_rng_state(device).numel():
+            raise RuntimeError(
+                "a state of the test device's generator is what get_rng_state returns"
+            )
+        status = library.torchext_test_device_set_rng_state(index_of(device), state.data_ptr())
+        check(status, device)
+
+    module._is_in_bad_fork = lambda: False
+    module.manual_seed = manual_seed
+    module.manual_seed_all = manual_seed_all
+    module.get_rng_state = get_rng_state
+    module.set_rng_state = set_rng_state

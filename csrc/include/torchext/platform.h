@@ -21,5 +21,11 @@ inline std::string shared_object_path(const void* address) {
   return dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
+/// A function that some library of the process makes visible; nullptr where there is none.
+template <typename Function>
+Function* find_function(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
 } // namespace v1
 } // namespace torchext

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// For kernels that a test writes for the test device: the device's memory is host memory, closed to
+// everybody but kernels that say so.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+#include <torchext/platform.h>
+
+namespace torchext {
+inline namespace v1 {
+namespace testing {
+
+/// A CPU tensor on the memory of a tensor of the test device, with its sizes, strides and dtype. The
+/// memory is open while the result lives. Throws where the tensor lies elsewhere.
+inline at::Tensor host_access(const at::Tensor& tensor) {
+  using Open = int(const void*);
+  using Close = void(const void*);
+  // The device is an object of its own that no library links.
+  static Open* const open = find_function<Open>("torchext_test_device_open");
+  static Close* const close = find_function<Close>("torchext_test_device_close");
+  TORCH_CHECK(
+      open != nullptr && close != nullptr,
+      "the test device is not loaded: call torchext.testing.device() first");
+  void* data = tensor.data_ptr();
+  TORCH_CHECK(
+      tensor.device().type() == c10::kPrivateUse1 && open(data) == 0,
+      "expected a tensor of the test device, not of ",
+      tensor.device());
+  const auto options = at::TensorOptions().dtype(tensor.dtype());
+  return at::from_blob(
+      data, tensor.sizes(), tensor.strides(), [](void* opened) { close(opened); }, options);
+}
+
+} // namespace testing
+} // namespace v1
+} // namespace torchext

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "memory.h"
+
+#include <csignal>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace torchext::testing {
+namespace {
+
+// One range of addresses for all allocations, so that a signal handler knows them. It takes no memory.
+constexpr size_t kReserved = size_t{1} << 40;
+
+struct Block {
+  size_t size;
+  int open = 0;
+};
+
+struct Memory {
+  std::mutex mutex;
+  std::map<char*, Block> blocks;
+  std::map<size_t, std::deque<char*>> released; // by size; the oldest is used first
+  char* next = nullptr;
+};
+
+char* base = nullptr; // set before the handler is installed, and never again
+struct sigaction previous_action;
+
+// Says what has happened, and leaves the rest to whoever was there before: the access is repeated.
+void explain_fault(int /*signal*/, siginfo_t* info, void* /*context*/) {
+  const auto* address = static_cast<const char*>(info->si_addr);
+  if (base <= address && address < base + kReserved) {
+    constexpr char kMessage[] =
+        "torchext: memory of the test device was touched outside of the device's own kernels: a "
+        "kernel of the CPU was given a tensor of the device, or the tensor is gone\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  }
+  sigaction(SIGSEGV, &previous_action, nullptr);
+}
+
+Memory* make_memory() {
+  void* reserved = mmap(
+      nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /*fd=*/-1, 0);
+  if (reserved == MAP_FAILED) {
+    throw std::bad_alloc();
+  }
+  auto* memory = new Memory; // never destroyed: tensors may outlive static objects
+  base = static_cast<char*>(reserved);
+  memory->next = base;
+  struct sigaction action = {};
+  action.sa_sigaction = &explain_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGSEGV, &action, &previous_action);
+  return memory;
+}
+
+Memory& memory() {
+  static Memory* all = make_memory();
+  return *all;
+}
+
+// A power of two, so that released pages serve others again.
+size_t size_class(size_t nbytes) {
+  auto size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  while (size < nbytes) {
+    size *= 2;
+  }
+  return size;
+}
+
+void protect(char* data, size_t size, int protection) {
+  if (mprotect(data, size, protection) != 0) {
+    throw std::bad_alloc();
+  }
+}
+
+// The allocation that an address lies in; the mutex is held.
+std::map<char*, Block>::iterator find(Memory& all, const void* data) {
+  auto* address = static_cast<char*>(const_cast<void*>(data));
+  auto found = all.blocks.upper_bound(address);
+  if (found == all.blocks.begin()) {
+    return all.blocks.end();
+  }
+  --found;
+  return address < found->first + found->second.size ? found : all.blocks.end();
+}
+
+} // namespace
+
+void* allocate_pages(size_t nbytes) {
+  if (nbytes == 0) {
+    return nullptr;
+  }
+  if (nbytes > kReserved) {
+    throw std::bad_alloc();
+  }
+  const size_t size = size_class(nbytes);
+  Memory& all = memory();
+  const std::lock_guard lock(all.mutex);
+  std::deque<char*>& released = all.released[size];
+  char* data = nullptr;
+  if (!released.empty()) {
+    data = released.front();
+    released.pop_front();
+  } else if (size <= static_cast<size_t>(base + kReserved - all.next)) {
+    data = all.next;
+    all.next += size;
+  } else {
+    throw std::bad_alloc();
+  }
+  all.blocks.emplace(data, Block{size});
+  return data;
+}
+
+void release_pages(void* data) noexcept {
+  if (data == nullptr) {
+    return;
+  }
+  Memory& all = memory();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.blocks.find(static_cast<char*>(data));
+  const auto [start, block] = *found;
+  madvise(start, block.size, MADV_DONTNEED);
+  mprotect(start, block.size, PROT_NONE);
+  all.blocks.erase(found);
+  all.released[block.size].push_back(start);
+}
+
+void open_pages(const void* data) {
+  if (data == nullptr) {
+    return;
+  }
+  Memory& all = memory();
+  const std::lock_guard lock(all.mutex);
+  const auto found = find(all, data);
+  if (found == all.blocks.end()) {
+    throw std::invalid_argument("torchext: this is no memory of the test device");
+  }
+  if (found->second.open == 0) {
+    protect(found->first, found->second.size, PROT_READ | PROT_WRITE);
+  }
+  ++found->second.open;
+}
+
+void close_pages(const void* data) noexcept {
+  if (data == nullptr) {
+    return;
+  }
+  Memory& all = memory();
+  const std::lock_guard lock(all.mutex);
+  const auto found = find(all, data);
+  if (found != all.blocks.end() && --found->second.open == 0) {
+    mprotect(found->first, found->second.size, PROT_NONE);
+  }
+}
+
+} // namespace torchext::testing

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The pages of the test device's memory. Nobody can read or write them, save while they are open: so
+// a kernel of the CPU that is given a tensor of the device dies where it touches it.
+#pragma once
+
+#include <cstddef>
+
+namespace torchext::testing {
+
+/// Pages of their own, closed; nullptr for no bytes. Throws std::bad_alloc.
+void* allocate_pages(size_t nbytes);
+
+/// Gives them back; whoever still uses them dies.
+void release_pages(void* data) noexcept;
+
+/// Opens the allocation that an address lies in until as many calls of close_pages; nothing for
+/// nullptr. Throws std::invalid_argument for what is no memory of the device.
+void open_pages(const void* data);
+void close_pages(const void* data) noexcept;
+
+/// Opens the memory of an address while it lives.
+class OpenPages {
+ public:
+  explicit OpenPages(const void* data) : data_(data) {
+    open_pages(data);
+  }
+  OpenPages(const OpenPages&) = delete;
+  OpenPages& operator=(const OpenPages&) = delete;
+  ~OpenPages() {
+    close_pages(data_);
+  }
+
+ private:
+  const void* data_;
+};
+
+} // namespace torchext::testing

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The memory of the test device: closed to everybody but the device's own kernels."""
+
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+
+PROGRAM = """
+import ctypes, sys
+sys.path[:0] = {path!r}
+import torch, torchext.testing
+x = torch.arange(4.0, device=torchext.testing.device()) + 1  # opened and closed by kernels
+print(x.sum().item(), flush=True)
+{touch}
+print("survived", flush=True)
+"""
+MESSAGE = "torchext: memory of the test device was touched outside of the device's own kernels"
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        "ctypes.string_at(x.data_ptr(), 4)",
+        "ctypes.memset(x.data_ptr() + 12, 0, 4)",
+        "address = x.data_ptr(); del x; ctypes.string_at(address, 4)",
+        "y = x.view(2, 2)[1]; y.add_(1); ctypes.string_at(y.data_ptr(), 4)",
+    ],
+    ids=["read", "written", "after its end", "after a kernel"],
+)
+def test_who_touches_it_dies_and_is_told_why(touch, device):
+    program = PROGRAM.format(path=[path or "." for path in sys.path], touch=touch)
+    result = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True,
+        env={**os.environ, "TORCHEXT_FALLBACK": "silent"},
+    )  # fmt: skip
+    assert result.returncode == -signal.SIGSEGV
+    assert result.stdout == "10.0\n"
+    assert result.stderr.startswith(MESSAGE)
+
+
+def test_another_fault_is_left_to_others(device):
+    program = PROGRAM.format(
+        path=[path or "." for path in sys.path], touch="ctypes.string_at(8, 1)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", program],
+        check=False, capture_output=True, text=True,
+        env={**os.environ, "TORCHEXT_FALLBACK": "silent"},
+    )  # fmt: skip
+    assert result.returncode == -signal.SIGSEGV
+    assert MESSAGE not in result.stderr
+    assert "Fatal Python error: Segmentation fault" in result.stderr
+
+
+def test_memory_that_is_not_the_devices_cannot_be_opened(device):
+    library = ctypes.CDLL(None)
+    buffer = ctypes.create_string_buffer(8)
+    library.torchext_test_device_open.argtypes = [ctypes.c_void_p]
+    assert library.torchext_test_device_open(ctypes.addressof(buffer)) == -1
+    assert library.torchext_test_device_open(None) == 0
+
+
+def test_released_memory_is_used_again(device):
+    torch.empty(1 << 20, device=device).fill_(1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(200):
+        torch.empty(1 << 20, device=device).fill_(1)  # 4 MiB each
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024  # in KiB
+
+
+def test_pinned_memory_is_known_and_copied(device):
+    x = torch.arange(6.0)
+    pinned = x.pin_memory()
+    assert pinned.is_pinned() and pinned[2:].is_pinned() and not x.is_pinned()
+    assert torch.equal(pinned.to(device, non_blocking=True).cpu(), x)
+    assert torch.empty(3, pin_memory=True).is_pinned()
+    assert torch.empty(0, pin_memory=True).numel() == 0
+
+
+def test_more_memory_than_there_is_is_an_error(device):
+    with pytest.raises(RuntimeError, match="bad_alloc"):
+        torch.empty(1 << 50, dtype=torch.uint8, device=device)
+    assert torch.ones(2, device=device).tolist() == [1, 1]
+
+
+def test_threads_open_and_close_one_tensor(device):
+    x = torch.ones(64, device=device)
+    wrong = []
+
+    def work():
+        for _ in range(200):
+            if x.cpu().sum() != 64 or x.clone().sum().item() != 64:
+                wrong.append(threading.get_ident())
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

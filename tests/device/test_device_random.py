@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random numbers of the test device: a generator for each index, apart from the CPU's."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+DRAWS = {
+    "rand": lambda device, **k: torch.rand(8, device=device, **k),
+    "randn": lambda device, **k: torch.randn(8, device=device, **k),
+    "randint": lambda device, **k: torch.randint(0, 100, (8,), device=device, **k),
+    "randperm": lambda device, **k: torch.randperm(8, device=device, **k),
+    "bernoulli": lambda device, **k: torch.full((64,), 0.5, device=device).bernoulli_(**k),
+    "multinomial": lambda device, **k: torch.ones(9, device=device).multinomial(3, **k),
+    "exponential_": lambda device, **k: torch.empty(8, device=device).exponential_(**k),
+    "normal": lambda device, **k: torch.normal(torch.zeros(8, device=device), 1.0, **k),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_seed_gives_the_same_numbers_again_on_both_devices(name, device, second_device):
+    draw, drawn = DRAWS[name], []
+    for where in (device, second_device, device):
+        torch.manual_seed(5)
+        drawn.append([draw(where).tolist(), draw(where).tolist()])
+    assert drawn[0] == drawn[1] == drawn[2]
+    assert drawn[0][0] != drawn[0][1]
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_generator_of_the_device(name, device, second_device):
+    draw = DRAWS[name]
+    generator = torch.Generator(device).manual_seed(7)
+    assert generator.device == device
+    state, default = generator.get_state(), torch.torchext.get_rng_state(device)
+    first, second = (draw(device, generator=generator).tolist() for _ in range(2))
+    assert first != second
+    generator.set_state(state)
+    assert draw(device, generator=generator).tolist() == first
+    assert torch.equal(torch.torchext.get_rng_state(device), default)  # was not drawn from
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_the_generator_of_the_cpu_is_refused(name, device):
+    with pytest.raises(RuntimeError, match="Expected a 'torchext' device type for generator"):
+        DRAWS[name](device, generator=torch.Generator())
+
+
+def test_draws_of_one_leave_the_others_alone(device, second_device):
+    torch.manual_seed(0)
+    cpu, second = torch.get_rng_state(), torch.torchext.get_rng_state(second_device)
+    torch.rand(3, device=device)
+    F.dropout(torch.ones(30, device=device), 0.5)  # takes no generator
+    F.rrelu(torch.ones(3, device=device), training=True)
+    assert torch.equal(torch.get_rng_state(), cpu)
+    assert torch.equal(torch.torchext.get_rng_state(second_device), second)
+    before = torch.torchext.get_rng_state(device)
+    torch.rand(3)
+    assert torch.equal(torch.torchext.get_rng_state(device), before)
+
+
+def test_a_state_is_saved_and_restored(device):
+    state = torch.torchext.get_rng_state(device)
+    first = F.dropout(torch.ones(100, device=device), 0.5).tolist()
+    assert F.dropout(torch.ones(100, device=device), 0.5).tolist() != first
+    torch.torchext.set_rng_state(state, device)
+    assert F.dropout(torch.ones(100, device=device), 0.5).tolist() == first
+    with torch.random.fork_rng(devices=[device], device_type=device.type):
+        forked = torch.rand(4, device=device).tolist()
+    assert torch.rand(4, device=device).tolist() == forked
+
+
+def test_what_is_no_state_or_device_is_refused(device):
+    with pytest.raises(RuntimeError, match="is what get_rng_state returns"):
+        torch.torchext.set_rng_state(torch.zeros(3, dtype=torch.uint8))
+    with pytest.raises(RuntimeError, match="no state of its generator"):
+        torch.torchext.set_rng_state(torch.zeros_like(torch.torchext.get_rng_state()))
+    with pytest.raises(RuntimeError, match="no test device is 4"):
+        torch.torchext.manual_seed(0, 4)
+
+
+def test_a_checkpoint_draws_the_same_numbers_again(device):
+    x = torch.ones(50, device=device, requires_grad=True)
+    seen = []
+
+    def block(x):
+        y = F.dropout(x, 0.5)
+        seen.append(y.detach().cpu())
+        return y * y
+
+    checkpoint(block, x, use_reentrant=False).sum().backward()
+    assert len(seen) == 2 and torch.equal(*seen)
+    assert torch.equal(x.grad.cpu(), 4 * seen[0])  # where it was kept, the input counts twice
