@@ -10,6 +10,7 @@ tensors from none and random numbers are refused: a copy cannot stand for them.
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import NamedTuple
 
 from .runtime import runtime
@@ -41,13 +42,18 @@ class mode(contextlib.ContextDecorator):  # noqa: N801  a context manager is wri
         if name not in ("silent", "warn", "error"):
             raise ValueError(f"{name!r} is no mode of the fallback: silent, warn or error")
         self._name = name
+        self._entries = threading.local()  # of each thread, those that it has not left
 
     def __enter__(self) -> mode:
-        runtime().push_fallback_mode(self._name)
+        entry = runtime().push_fallback_mode(self._name)
+        self._entries.__dict__.setdefault("open", []).append(entry)
         return self
 
     def __exit__(self, *error) -> None:
-        runtime().pop_fallback_mode()
+        entries = self._entries.__dict__.get("open")
+        if not entries:
+            raise RuntimeError("a mode of the fallback is left on the thread that entered it")
+        runtime().pop_fallback_mode(entries.pop())
 
 
 def enable(device_type: str) -> None:

@@ -9,6 +9,7 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torchext/boxed.h>
+#include <torchext/fallback_state.h>
 #include <torchext/overriding.h>
 
 #include <algorithm>
@@ -140,7 +141,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("enable_fallback", &enable_fallback, release);
   module.def("disable_fallback", &disable_fallback, release);
   module.def("push_fallback_mode", &push_fallback_mode_of);
-  module.def("pop_fallback_mode", &pop_fallback_mode_of);
+  module.def("pop_fallback_mode", &torchext::pop_fallback_mode);
   module.def("fallback_counts", &fallback_counts, release);
   module.def("reset_fallback_counts", &reset_fallback_counts, release);
   use_python_warnings();

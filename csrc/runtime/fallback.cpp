@@ -132,18 +132,12 @@ void disable_fallback(const std::string& device_type) {
   all.by_key.erase(key);
 }
 
-void push_fallback_mode_of(const std::string& name) {
+int64_t push_fallback_mode_of(const std::string& name) {
   const std::optional<FallbackMode> mode = parse_fallback_mode(name);
   if (!mode.has_value()) {
     throw std::invalid_argument("'" + name + "' is no mode: silent, warn or error");
   }
-  push_fallback_mode(*mode);
-}
-
-void pop_fallback_mode_of() {
-  if (!pop_fallback_mode()) {
-    throw std::logic_error("a mode of the fallback is left on the thread that entered it");
-  }
+  return push_fallback_mode(*mode);
 }
 
 std::map<std::string, std::tuple<int64_t, int64_t, int64_t, int64_t>> fallback_counts() {

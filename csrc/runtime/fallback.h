@@ -18,8 +18,8 @@ void enable_fallback(const std::string& device_type);
 /// Ends it; nothing where it was not enabled.
 void disable_fallback(const std::string& device_type);
 
-void push_fallback_mode_of(const std::string& name);
-void pop_fallback_mode_of();
+/// push_fallback_mode of a mode's name; throws std::invalid_argument for what is none.
+int64_t push_fallback_mode_of(const std::string& name);
 
 /// Calls, bytes to the CPU, bytes to the device and nanoseconds of each operator that fell back.
 std::map<std::string, std::tuple<int64_t, int64_t, int64_t, int64_t>> fallback_counts();

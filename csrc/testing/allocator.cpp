@@ -6,6 +6,7 @@
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/alloc_cpu.h>
+#include <torchext/platform.h>
 
 #include <algorithm>
 #include <cstring>
@@ -49,6 +50,9 @@ Pinned& pinned() {
   static auto* all = new Pinned; // never destroyed: tensors may outlive static objects
   return *all;
 }
+
+const bool forks_safely =
+    hold_while_forking([] { pinned().mutex.lock(); }, [] { pinned().mutex.unlock(); });
 
 void release_pinned(void* data) {
   {

@@ -4,8 +4,11 @@
 #include "device.h"
 #include "memory.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/from_blob.h>
 #include <torch/library.h>
+
+#include <memory>
 
 namespace torchext::testing {
 
@@ -14,9 +17,10 @@ at::Tensor host_view(const at::Tensor& tensor) {
   if (tensor.device().type() == c10::kPrivateUse1) {
     const auto options = at::TensorOptions().dtype(tensor.dtype());
     void* data = tensor.data_ptr();
-    open_pages(data);
+    // What is open keeps the tensor, whose pages would be another's otherwise.
+    const auto opened = std::make_shared<OpenPages>(data);
     view = at::from_blob(
-        data, tensor.sizes(), tensor.strides(), [](void* opened) { close_pages(opened); }, options);
+        data, tensor.sizes(), tensor.strides(), [opened, tensor](void*) {}, options);
     view._set_conj(tensor.is_conj());
     view._set_neg(tensor.is_neg());
   }
@@ -28,6 +32,9 @@ namespace {
 
 // Broadcasts and converts as Tensor.copy_ does, between the CPU and any of the two devices.
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool /*non_blocking*/) {
+  // The views have storages of their own, which hide it from copy_.
+  at::assert_no_internal_overlap(dst);
+  at::assert_no_partial_overlap(dst, self);
   host_view(dst).copy_(host_view(self));
   return dst;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "memory.h"
 
+#include <torchext/platform.h>
+
 #include <csignal>
 #include <cstdint>
 #include <deque>
@@ -45,6 +47,8 @@ void explain_fault(int /*signal*/, siginfo_t* info, void* /*context*/) {
   sigaction(SIGSEGV, &previous_action, nullptr);
 }
 
+Memory& memory();
+
 Memory* make_memory() {
   void* reserved = mmap(
       nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /*fd=*/-1, 0);
@@ -59,6 +63,10 @@ Memory* make_memory() {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   sigaction(SIGSEGV, &action, &previous_action);
+  // A child must not find the mutex held by a thread that it has not.
+  hold_while_forking(
+      [] { torchext::testing::memory().mutex.lock(); },
+      [] { torchext::testing::memory().mutex.unlock(); });
   return memory;
 }
 

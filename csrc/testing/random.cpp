@@ -40,11 +40,20 @@ void set_state_of(at::Generator generator, const c10::TensorImpl& state) {
   generator.unsafeGetGeneratorImpl()->set_state(state);
 }
 
+// One draw at a time: what it borrows may be the generator that all threads draw from.
+std::mutex& drawing_mutex() {
+  static auto* mutex = new std::mutex;
+  static const bool forks_safely =
+      hold_while_forking([] { drawing_mutex().lock(); }, [] { drawing_mutex().unlock(); });
+  static_cast<void>(forks_safely);
+  return *mutex;
+}
+
 // While it lives, the generator of the CPU continues that of the device.
 class DrawFrom {
  public:
   DrawFrom(const at::Generator& device, const at::Generator& cpu)
-      : device_(device), cpu_(cpu), before_(state_of(cpu)) {
+      : device_(device), cpu_(cpu), lock_(drawing_mutex()), before_(state_of(cpu)) {
     set_state_of(cpu_, *state_of(device_));
   }
   DrawFrom(const DrawFrom&) = delete;
@@ -57,6 +66,7 @@ class DrawFrom {
  private:
   at::Generator device_;
   at::Generator cpu_;
+  std::lock_guard<std::mutex> lock_;
   c10::intrusive_ptr<c10::TensorImpl> before_;
 };
 
@@ -93,6 +103,12 @@ void draw(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
           "' device type for generator but found '",
           device.device().type(),
           "'");
+      TORCH_CHECK(
+          index < 0 || device.device().index() == index,
+          "Expected a generator of device ",
+          static_cast<int>(index),
+          " but found one of ",
+          device.device());
     }
     cpu = at::detail::createCPUGenerator();
     *generator = cpu;

@@ -98,6 +98,15 @@ def test_copy_broadcasts_and_converts(any_device):
     assert x.tolist() == [[1, 2, -3]] * 2
 
 
+def test_a_copy_onto_what_it_reads_is_refused(any_device):
+    x = torch.arange(6.0, device=any_device)
+    with pytest.raises(RuntimeError, match="unsupported operation"):
+        x[1:].copy_(x[:-1])
+    with pytest.raises(RuntimeError, match="unsupported operation"):
+        x[:1].expand(3).copy_(x[3:])
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+
 def test_conj_and_neg_bits_are_copied_by_value(device, second_device):
     values = torch.tensor([1 + 2j, 3 - 4j])
     x = values.to(device)

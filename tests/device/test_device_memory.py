@@ -90,6 +90,32 @@ def test_more_memory_than_there_is_is_an_error(device):
     assert torch.ones(2, device=device).tolist() == [1, 1]
 
 
+def test_a_child_of_a_process_with_busy_threads_runs(device):
+    program = PROGRAM.format(
+        path=[path or "." for path in sys.path],
+        touch=(
+            "import os, threading\n"
+            "stop = []\n"
+            "def work():\n"
+            "    while not stop: x.exp()\n"
+            "threads = [threading.Thread(target=work) for _ in range(4)]\n"
+            "for thread in threads: thread.start()\n"
+            "for _ in range(20):\n"
+            "    child = os.fork()\n"
+            "    if child == 0:\n"
+            "        torch.empty(2, device='torchext').fill_(1)\n"
+            "        os._exit(0)\n"
+            "    assert os.waitpid(child, 0)[1] == 0\n"
+            "stop.append(1)\n"
+        ),
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "TORCHEXT_FALLBACK": "silent"},
+    )  # fmt: skip
+    assert result.stdout == "10.0\nsurvived\n", result.stderr
+
+
 def test_threads_open_and_close_one_tensor(device):
     x = torch.ones(64, device=device)
     wrong = []

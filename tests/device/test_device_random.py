@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random numbers of the test device: a generator for each index, apart from the CPU's."""
 
+import threading
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -45,6 +47,28 @@ def test_a_generator_of_the_device(name, device, second_device):
 def test_the_generator_of_the_cpu_is_refused(name, device):
     with pytest.raises(RuntimeError, match="Expected a 'torchext' device type for generator"):
         DRAWS[name](device, generator=torch.Generator())
+
+
+def test_the_generator_of_the_other_device_is_refused(device, second_device):
+    with pytest.raises(RuntimeError, match="Expected a generator of device 1"):
+        torch.rand(2, device=second_device, generator=torch.Generator(device))
+
+
+def test_threads_draw_from_their_own_device(device, second_device):
+    torch.manual_seed(3)
+    cpu = torch.get_rng_state()
+
+    def work(where):
+        for _ in range(15):
+            F.dropout(torch.ones(20_000, device=where), 0.5)
+
+    threads = [threading.Thread(target=work, args=(where,)) for where in (device, second_device)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    states = [torch.torchext.get_rng_state(where) for where in (device, second_device)]
+    assert torch.equal(*states) and torch.equal(torch.get_rng_state(), cpu)
 
 
 def test_draws_of_one_leave_the_others_alone(device, second_device):

@@ -57,6 +57,81 @@ def test_what_copies_cannot_stand_for_is_refused_with_the_reason(name, plain, st
     assert stats() == {}
 
 
+@pytest.mark.parametrize("norm", [torch.nn.BatchNorm1d, torch.nn.InstanceNorm1d])
+def test_running_statistics_are_written_though_no_schema_says_so(norm, device):
+    def trained(where):
+        module = norm(3, track_running_stats=True).to(where)
+        module(torch.arange(24.0).reshape(2, 3, 4).to(where))
+        return [buffer.cpu() for buffer in module.buffers()]
+
+    assert_close(trained(device), trained("cpu"))
+    assert trained("cpu")[0].count_nonzero() == 3
+
+
+def test_who_writes_raises_the_version(device):
+    library = torch.library.Library("fallbackwrites", "DEF")
+    library.define("increment_(Tensor(a!) x) -> ()")
+    library.impl("increment_", lambda x: (x.add_(1), None)[1], "CPU")
+    try:
+        x, t = torch.ones(2, device=device, requires_grad=True), torch.ones(2, device=device)
+        y = (x * t).sum()
+        torch.ops.fallbackwrites.increment_(t)
+        assert (t.tolist(), t._version) == ([2, 2], 1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.backward()
+        with torch.inference_mode():
+            torch.ops.fallbackwrites.increment_(torch.ones(2, device=device))
+    finally:
+        library._destroy()
+
+
+def test_conjugated_views_that_share_memory(device):
+    library = torch.library.Library("fallbackviews", "DEF")
+    library.define("add_to(Tensor(a!) x, Tensor y) -> ()")
+    library.impl("add_to", lambda x, y: (x.add_(y), None)[1], "CPU")
+    for key in ("Conjugate", "Negative"):
+        library.impl("add_to", torch.library.fallthrough_kernel, key)
+    try:
+        values = torch.tensor([0 + 1j, 1 + 2j, 2 + 3j, 3 + 4j])
+        for view in (lambda b: b[2:].conj(), lambda b: torch._neg_view(b[2:])):
+            expected, actual = values.clone(), values.to(device)
+            for buffer in (expected, actual):
+                torch.ops.fallbackviews.add_to(buffer[:2], view(buffer))
+            assert_close(actual.cpu(), expected)
+    finally:
+        library._destroy()
+
+
+MIXED = {
+    "linear": lambda x, cpu: torch.nn.functional.linear(x, cpu),
+    "mm": lambda x, cpu: x @ cpu,
+    "gather": lambda x, cpu: x.gather(0, cpu.long()),
+    "cat": lambda x, cpu: torch.cat([x, cpu]),
+    "where": lambda x, cpu: torch.where(cpu > 0, x, x),
+    "out": lambda x, cpu: torch.exp(x, out=cpu),
+    "conv": lambda x, cpu: torch.nn.functional.conv1d(x[None], cpu[None]),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_a_tensor_that_was_left_on_the_cpu_is_refused(name, device):
+    with pytest.raises(RuntimeError):
+        MIXED[name](torch.ones(2, 2, device=device), torch.ones(2, 2))
+
+
+def test_indices_and_numbers_may_be_on_the_cpu(device):
+    x = torch.arange(3.0, device=device)
+    assert x[torch.tensor([2, 0])].tolist() == [2, 0]
+    x[torch.tensor([1])] = torch.tensor(5.0)
+    assert (x * torch.tensor(2.0)).tolist() == [0, 10, 4]
+
+
+def test_whether_tensors_share_memory_is_not_asked_of_copies(device):
+    x = torch.ones(2, device=device)
+    with pytest.raises(NotImplementedError, match="copies do not"):
+        x.is_set_to(x.view(2))
+
+
 def test_an_operator_that_makes_tensors_from_none_is_refused(device):
     with pytest.raises(NotImplementedError, match="it makes tensors, and takes none"):
         torch.tril_indices(3, 3, device=device)
@@ -100,7 +175,7 @@ def test_another_fallback_in_its_place_is_an_error(device):
 def moved(value, device):
     """The tensors of a value on the device, each a leaf."""
     if isinstance(value, torch.Tensor):
-        return value.detach().to(device).requires_grad_(value.requires_grad)
+        return value.detach().clone().to(device).requires_grad_(value.requires_grad)
     if type(value) in (list, tuple):
         return type(value)(moved(item, device) for item in value)
     if isinstance(value, dict):
@@ -117,7 +192,7 @@ def tensors(value):
 
 
 def run(op, sample, device):
-    """The results of a sample on a device, and the gradients of its arguments."""
+    """The results of a sample on a device with its arguments afterwards, and their gradients."""
     arguments = moved([sample.input, *sample.args], device)
     kwargs = moved(sample.kwargs, device)
     torch.manual_seed(0)
@@ -125,18 +200,27 @@ def run(op, sample, device):
     leaves = [x for x in tensors([arguments, list(kwargs.values())]) if x.requires_grad]
     roots = [x for x in results if x.requires_grad]
     if not (op.supports_autograd and leaves and roots):
-        return results, []
+        return [*results, *tensors(arguments)], []
     loss = sum(x.abs().sum() for x in roots)
-    return results, torch.autograd.grad(loss, leaves, allow_unused=True)
+    gradients = torch.autograd.grad(loss, leaves, allow_unused=True)
+    return [*results, *tensors(arguments)], gradients
+
+
+# What makes tensors on the device that it is asked for, and is not here.
+ELSEWHERE = (
+    "arange eye full linspace logspace normal ones randint randn scalar_tensor to zeros"
+).split()
 
 
 def check(op, sample, device):
     """What the device gives is what the CPU gives."""
     expected = run(op, sample, "cpu")
+    is_elsewhere = op.name in ELSEWHERE or op.name.startswith("signal.windows.")
     for one, other in zip(run(op, sample, device), expected, strict=True):
         for x, y in zip(one, other, strict=True):
             assert (x is None) == (y is None)
             if y is not None:
+                assert x.device.type == device.type or is_elsewhere
                 assert_close(x.cpu(), y.cpu(), equal_nan=True)
 
 

@@ -182,6 +182,7 @@ def test_a_device_that_is_asked_for(ops, device, second_device):
     x = torch.ones(2, device=device)
     assert ops.zeros_there(x, device).device == device
     assert ops.zeros_there(x, second_device).device == second_device
+    assert ops.zeros_there(x, torch.device("cpu")).device.type == "cpu"
 
 
 def test_tensors_of_two_devices(ops, device, second_device):
@@ -210,5 +211,10 @@ def test_autocast_of_the_device_casts_above_it(ops, device):
     with torch.autocast(device.type, torch.bfloat16):
         result = ops.scaled(x.to(device), factor.to(device))
     assert_same(result, ops.scaled(x.bfloat16(), factor.bfloat16()), device)
-    with torch.autocast("cpu", torch.bfloat16):  # the CPU's is not asked
-        assert ops.scaled(x.to(device), factor.to(device)).dtype is torch.float32
+
+
+def test_autocast_of_the_cpu_is_not_asked(ops, device):
+    x = values(2, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.mm(x, x).dtype is torch.bfloat16
+        assert ops.product(x.to(device), x.to(device)).dtype is torch.float32

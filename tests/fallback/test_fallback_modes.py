@@ -66,6 +66,33 @@ def test_modes_nest_and_decorate(ops, stats, device):
     assert stats()["fallbacktest::halves"].calls == 3
 
 
+def test_modes_that_are_left_in_another_order(ops, device):
+    error, silent = torchext.fallback.mode("error"), torchext.fallback.mode("silent")
+    error.__enter__()
+    silent.__enter__()
+    error.__exit__()  # as a coroutine does while another one is in its block
+    ops.rows(torch.ones(1, device=device))
+    silent.__exit__()
+    ops.rows(torch.ones(1, device=device))
+    with pytest.raises(RuntimeError, match="is left on the thread that entered it"):
+        silent.__exit__()
+    with error:
+        thread = threading.Thread(target=lambda: pytest.raises(RuntimeError, error.__exit__))
+        thread.start()
+        thread.join()
+        with pytest.raises(NotImplementedError):
+            ops.rows(torch.ones(1, device=device))
+
+
+def test_where_warnings_are_errors_every_call_is_one(ops, stats, device):
+    with warnings.catch_warnings(), torchext.fallback.mode("warn"):
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(UserWarning, match=MESSAGE):
+                ops.halves(torch.ones(2, device=device))
+    assert stats() == {}
+
+
 def test_a_mode_that_is_none(device):
     with pytest.raises(
         ValueError, match="'loud' is no mode of the fallback: silent, warn or error"

@@ -7,6 +7,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/enum_tag.h>
 #include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/profiler/combined_traceback.h>
 #include <torchext/boxed.h>
 #include <torchext/fallback_state.h>
@@ -79,7 +80,7 @@ class CpuFallback {
             }
           },
           arguments_[i]);
-      if (arguments_[i].isDevice() && !arguments_[i].toDevice().is_cpu()) {
+      if (arguments_[i].isDevice()) {
         asked_device_ = arguments_[i].toDevice();
       }
     }
@@ -95,6 +96,9 @@ class CpuFallback {
     refuse_if(
         schema_.name() == "aten::_copy_from",
         "it is what copies tensors between the device and the CPU");
+    refuse_if(
+        schema_.name() == "aten::is_set_to",
+        "it asks whether tensors share memory, and copies do not");
     refuse_if(!has_tensor_, "it makes tensors, and takes none that could be copied");
     refuse_if(
         random == RandomNumbers::kRefused && draws_random_numbers(),
@@ -131,10 +135,15 @@ class CpuFallback {
           " and runs on the CPU, on copies of its arguments; first for ",
           target(),
           at(site));
-      if (warn != nullptr && !site.file.empty()) {
-        warn(message, site.file, site.line);
-      } else {
-        TORCH_WARN(message);
+      try {
+        if (warn != nullptr && !site.file.empty()) {
+          warn(message, site.file, site.line);
+        } else {
+          TORCH_WARN(message);
+        }
+      } catch (...) {
+        forget_warning(); // where warnings are errors, the next call is one too
+        throw;
       }
     }
   }
@@ -144,7 +153,7 @@ class CpuFallback {
     const auto start = std::chrono::steady_clock::now();
     RECORD_FUNCTION("cpu_fallback(" + name() + ")", std::vector<c10::IValue>());
     for (size_t i = 0; i < arguments_.size(); ++i) {
-      const bool written = is_written(schema_.arguments()[i]);
+      const bool written = is_written(schema_.arguments()[i]) || is_statistic(i);
       for_each_boxed_tensor(
           [&](const at::Tensor& tensor) {
             if (!tensor.is_cpu()) {
@@ -157,8 +166,12 @@ class CpuFallback {
     for (const c10::IValue& argument : arguments_) {
       stack_->push_back(on_cpu(argument));
     }
-    op_.redispatchBoxed(cpu_keys_, stack_);
-    copies_.write_back();
+    {
+      // The device's autocast stands above this; the CPU's has nothing to say.
+      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+      op_.redispatchBoxed(cpu_keys_, stack_);
+    }
+    copies_.write_back(raise_versions_);
     int64_t bytes = copies_.bytes_to_device();
     const size_t base = stack_->size() - schema_.returns().size();
     for (size_t i = 0; i < schema_.returns().size(); ++i) {
@@ -209,14 +222,29 @@ class CpuFallback {
            std::any_of(schema_.arguments().begin(), schema_.arguments().end(), is_generator);
   }
 
-  // Operators of ATen take numbers of any device, and tensors of the CPU for indices and the like:
-  // they check what they need themselves. Others take numbers.
+  // Batch norms of ATen that write to their running statistics and do not say so.
+  bool is_statistic(size_t i) const {
+    const std::string& argument = schema_.arguments()[i].name();
+    return is_aten() && (argument == "running_mean" || argument == "running_var");
+  }
+
+  bool is_aten() const {
+    return op_.operator_name().getNamespace() == "aten";
+  }
+
+  // What operators of ATen take from the CPU: indices, lengths, numbers for lists of tensors.
+  bool may_be_on_cpu(size_t i, const at::Tensor& tensor) const {
+    const c10::Argument& argument = schema_.arguments()[i];
+    const bool is_of_cpu = argument.name() == "indices" || argument.name() == "lengths" ||
+                           argument.name() == "scalars" || argument.name() == "batch_sizes";
+    return !is_written(argument) && (tensor.dim() == 0 || (is_aten() && is_of_cpu));
+  }
+
   void check_same_device() const {
-    const bool is_aten = op_.operator_name().getNamespace() == "aten";
     for (size_t i = 0; i < arguments_.size(); ++i) {
       for_each_boxed_tensor(
           [&](const at::Tensor& tensor) {
-            if (tensor.is_cpu() && (is_aten || tensor.dim() == 0)) {
+            if (tensor.is_cpu() && may_be_on_cpu(i, tensor)) {
               return;
             }
             TORCH_CHECK(
@@ -242,6 +270,12 @@ class CpuFallback {
     const std::lock_guard lock(state.mutex);
     *warn = state.warn;
     return state.warned.emplace(name(), c10::DeviceTypeName(target().type(), true)).second;
+  }
+
+  void forget_warning() const {
+    FallbackState& state = fallback_state();
+    const std::lock_guard lock(state.mutex);
+    state.warned.erase({name(), c10::DeviceTypeName(target().type(), true)});
   }
 
   static std::string at(const CallSite& site) {
@@ -285,6 +319,9 @@ class CpuFallback {
   std::optional<at::Device> device_;       // of the first tensor that is not on the CPU
   size_t first_ = 0;                       // the argument that it is in
   std::optional<at::Device> asked_device_; // an argument that names a device
+  // Who writes raises version counters above; where nobody is there, it is done here.
+  bool raise_versions_ =
+      !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::ADInplaceOrView);
   HostCopies copies_;
 };
 
@@ -298,8 +335,8 @@ template <
     RandomNumbers random = RandomNumbers::kRefused,
     DeviceCheck devices = DeviceCheck::kExactSame>
 void cpu_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   detail::CpuFallback call(op, stack);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   call.check(random, devices);
   call.report();
   call.run();

@@ -9,6 +9,7 @@
 #include <c10/core/SafePyObject.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
+#include <torchext/platform.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +56,8 @@ struct FallbackState {
   std::mutex mutex;
   std::map<std::string, FallbackCounts> by_operator;
   std::set<std::pair<std::string, std::string>> warned; // operator and device type
+  std::optional<FallbackMode> mode;                     // of threads that set none
+  int64_t entries = 0;                                  // how often a mode was set
   // Makes a warning one of Python's, of a line in a file; nullptr where there is no Python.
   void (*warn)(const std::string& message, const std::string& file, int64_t line) = nullptr;
 };
@@ -63,10 +67,11 @@ namespace detail {
 /// An entry of the thread's list of modes, the newest first. It is a Python object to PyTorch only,
 /// and holds none: so at::ThreadLocalState hands it on to the threads that work for this one.
 struct FallbackModeLayer : c10::SafePyObject {
-  FallbackModeLayer(FallbackMode mode, std::shared_ptr<FallbackModeLayer> outer)
-      : SafePyObject(nullptr, nullptr), mode(mode), outer(std::move(outer)) {}
+  FallbackModeLayer(FallbackMode mode, int64_t entry, std::shared_ptr<FallbackModeLayer> outer)
+      : SafePyObject(nullptr, nullptr), mode(mode), entry(entry), outer(std::move(outer)) {}
 
   FallbackMode mode;
+  int64_t entry; // which push_fallback_mode it is of
   std::shared_ptr<FallbackModeLayer> outer;
 };
 
@@ -83,7 +88,21 @@ inline std::shared_ptr<FallbackModeLayer> newest_fallback_mode() {
   return std::static_pointer_cast<FallbackModeLayer>(Objects::get(fallback_mode_slot()));
 }
 
-inline FallbackMode fallback_mode_of_process() {
+/// The list without an entry; nullptr too where that was all. Throws std::logic_error where it is
+/// not in the list.
+inline std::shared_ptr<FallbackModeLayer> without_fallback_mode(
+    const std::shared_ptr<FallbackModeLayer>& newest, int64_t entry) {
+  if (newest == nullptr) {
+    throw std::logic_error("a mode of the fallback is left on the thread that entered it");
+  }
+  if (newest->entry == entry) {
+    return newest->outer;
+  }
+  return std::make_shared<FallbackModeLayer>(
+      newest->mode, newest->entry, without_fallback_mode(newest->outer, entry));
+}
+
+inline FallbackMode fallback_mode_of_environment() {
   const char* name = std::getenv("TORCHEXT_FALLBACK");
   if (name == nullptr) {
     return FallbackMode::kWarn;
@@ -99,9 +118,16 @@ inline FallbackMode fallback_mode_of_process() {
 inline constexpr const char* kStateOperator = "torchext::_fallback_state";
 inline constexpr const char* kStateLayout = "v1";
 
-inline int64_t address_of_own_state() {
+inline FallbackState& own_fallback_state() {
   static auto* state = new FallbackState; // never destroyed: kernels may run at exit
-  return reinterpret_cast<int64_t>(state);
+  return *state;
+}
+
+inline int64_t address_of_own_state() {
+  // A child must not find the mutex held by a thread that it has not.
+  [[maybe_unused]] static const bool forks_safely = hold_while_forking(
+      [] { own_fallback_state().mutex.lock(); }, [] { own_fallback_state().mutex.unlock(); });
+  return reinterpret_cast<int64_t>(&own_fallback_state());
 }
 
 inline FallbackState& find_fallback_state() {
@@ -133,36 +159,44 @@ inline FallbackState& find_fallback_state() {
 
 } // namespace detail
 
+inline FallbackState& fallback_state() {
+  static FallbackState& state = detail::find_fallback_state();
+  return state;
+}
+
 /// The mode of this thread: that of its innermost torchext.fallback.mode, or TORCHEXT_FALLBACK of
-/// the environment, or to warn.
+/// the environment when the first operator fell back, or to warn.
 inline FallbackMode fallback_mode() {
   if (const auto newest = detail::newest_fallback_mode()) {
     return newest->mode;
   }
-  static const FallbackMode of_process = detail::fallback_mode_of_process();
-  return of_process;
+  FallbackState& state = fallback_state();
+  const std::lock_guard lock(state.mutex);
+  if (!state.mode.has_value()) {
+    state.mode = detail::fallback_mode_of_environment();
+  }
+  return *state.mode;
 }
 
-/// Sets this thread's mode until pop_fallback_mode.
-inline void push_fallback_mode(FallbackMode mode) {
+/// Sets this thread's mode until it is popped; returns what to pop it by.
+inline int64_t push_fallback_mode(FallbackMode mode) {
+  FallbackState& state = fallback_state();
+  int64_t entry = 0;
+  {
+    const std::lock_guard lock(state.mutex);
+    entry = ++state.entries;
+  }
   at::impl::ThreadLocalPythonObjects::set(
       detail::fallback_mode_slot(),
-      std::make_shared<detail::FallbackModeLayer>(mode, detail::newest_fallback_mode()));
+      std::make_shared<detail::FallbackModeLayer>(mode, entry, detail::newest_fallback_mode()));
+  return entry;
 }
 
-/// Ends the last push_fallback_mode of this thread; false where there was none.
-inline bool pop_fallback_mode() {
-  const auto newest = detail::newest_fallback_mode();
-  if (newest == nullptr) {
-    return false;
-  }
-  at::impl::ThreadLocalPythonObjects::set(detail::fallback_mode_slot(), newest->outer);
-  return true;
-}
-
-inline FallbackState& fallback_state() {
-  static FallbackState& state = detail::find_fallback_state();
-  return state;
+/// Ends a mode of this thread, the innermost or not; throws std::logic_error where it has not it.
+inline void pop_fallback_mode(int64_t entry) {
+  at::impl::ThreadLocalPythonObjects::set(
+      detail::fallback_mode_slot(),
+      detail::without_fallback_mode(detail::newest_fallback_mode(), entry));
 }
 
 } // namespace v1

@@ -93,22 +93,27 @@ class HostCopies {
   }
 
   /// Copies what may have been written back to the device, and gives tensors that were resized on
-  /// the CPU their size.
-  void write_back() {
+  /// the CPU their size. Whether a version counter is to be raised: not where autograd has done so.
+  void write_back(bool raise_versions) {
     for (Entry& entry : entries_) {
       if (!entry.is_written) {
         continue;
       }
       if (entry.host.sizes() != entry.sizes) {
         resize(entry.device, entry.host);
-      } else if (entry.span.defined() && may_overlap_itself(entry.device)) {
+      }
+      if (entry.host.sizes() == entry.sizes && entry.span.defined() &&
+          may_overlap_itself(entry.device)) {
         // No device copies into a tensor that overlaps itself.
         entry.span.copy_(entry.host_span);
         bytes_to_device_ += static_cast<int64_t>(entry.span.nbytes());
-        continue;
+      } else {
+        entry.device.copy_(entry.host);
+        bytes_to_device_ += static_cast<int64_t>(entry.host.nbytes());
       }
-      entry.device.copy_(entry.host);
-      bytes_to_device_ += static_cast<int64_t>(entry.host.nbytes());
+      if (raise_versions && !entry.device.is_inference()) {
+        entry.device.unsafeGetTensorImpl()->bump_version();
+      }
     }
   }
 
@@ -164,6 +169,8 @@ class HostCopies {
     first -= first % largest;
     const auto size = static_cast<int64_t>(unit->element_size());
     const at::Tensor span = unit->as_strided({(last - first) / size}, {1}, first / size);
+    span._set_conj(false); // the elements as they lie there
+    span._set_neg(false);
     const at::Tensor host_span = span.to(at::kCPU);
     bytes_to_cpu_ += static_cast<int64_t>(host_span.nbytes());
     for (const size_t i : members) {
@@ -172,6 +179,8 @@ class HostCopies {
           entry.device.storage_offset() - first / static_cast<int64_t>(entry.device.element_size());
       entry.host = at::empty({0}, entry.device.options().device(at::kCPU));
       entry.host.set_(host_span.storage(), offset, entry.device.sizes(), entry.device.strides());
+      entry.host._set_conj(entry.device.is_conj());
+      entry.host._set_neg(entry.device.is_neg());
       entry.span = span;
       entry.host_span = host_span;
       finish(entry);

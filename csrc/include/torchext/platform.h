@@ -4,6 +4,7 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <string>
 
@@ -19,6 +20,12 @@ inline namespace v1 {
 inline std::string shared_object_path(const void* address) {
   Dl_info info{};
   return dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+/// Calls `lock` before the process forks, and `unlock` afterwards in both. Returns true.
+inline bool hold_while_forking(void (*lock)(), void (*unlock)()) {
+  pthread_atfork(lock, unlock, unlock);
+  return true;
 }
 
 /// A function that some library of the process makes visible; nullptr where there is none.

@@ -2,6 +2,7 @@
 //
 // Every kernel refuses a tensor that is not on the CPU: what reaches it was copied.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
@@ -116,4 +117,9 @@ at::Tensor fallbacktest::native::sum_of_any(const at::Tensor& x, const at::Tenso
 
 at::Tensor fallbacktest::native::scaled(const at::Tensor& x, const at::Tensor& factor) {
   return on_cpu(x) * on_cpu(factor);
+}
+
+// autocast has a policy for mm
+at::Tensor fallbacktest::native::product(const at::Tensor& x, const at::Tensor& y) {
+  return at::mm(on_cpu(x), on_cpu(y));
 }

@@ -9,12 +9,14 @@
 #include <c10/util/Exception.h>
 #include <torchext/platform.h>
 
+#include <memory>
+
 namespace torchext {
 inline namespace v1 {
 namespace testing {
 
 /// A CPU tensor on the memory of a tensor of the test device, with its sizes, strides and dtype. The
-/// memory is open while the result lives. Throws where the tensor lies elsewhere.
+/// memory is open while the result lives, which keeps the tensor. Throws where that lies elsewhere.
 inline at::Tensor host_access(const at::Tensor& tensor) {
   using Open = int(const void*);
   using Close = void(const void*);
@@ -29,9 +31,10 @@ inline at::Tensor host_access(const at::Tensor& tensor) {
       tensor.device().type() == c10::kPrivateUse1 && open(data) == 0,
       "expected a tensor of the test device, not of ",
       tensor.device());
+  const std::shared_ptr<void> opened(data, [](void* pages) { close(pages); });
   const auto options = at::TensorOptions().dtype(tensor.dtype());
   return at::from_blob(
-      data, tensor.sizes(), tensor.strides(), [](void* opened) { close(opened); }, options);
+      data, tensor.sizes(), tensor.strides(), [opened, tensor](void*) {}, options);
 }
 
 } // namespace testing
