@@ -4,6 +4,7 @@
 #   make test TORCH=torch==2.14.1 VENV=.venv-214         the same on another torch
 #   make demo                                            train a small model with the operators
 #   make upstream                                        all of PyTorch's derivatives, out of tree
+#   make fuzz                                            100,000 specs for the code generator
 #   make test-cuda                                       needs nvcc; a GPU for the tests that run
 # The number of compilers at once is MAX_JOBS: one a processor, at most one per 2 GiB of memory.
 
@@ -21,7 +22,7 @@ given = $(filter command line environment,$(origin $(1)))
 CUDA_VENV := $(if $(call given,VENV),$(VENV),.venv-214)
 CUDA_TORCH := $(if $(call given,TORCH),$(TORCH),torch==2.14.1)
 
-.PHONY: venv build demo test test-cuda upstream lint clean FORCE
+.PHONY: venv build demo test test-cuda upstream fuzz lint clean FORCE
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.installed
@@ -60,6 +61,11 @@ test: build
 # PyTorch's own operators, mirrored and compared with aten's; about half an hour on two cores.
 upstream: build
 	$(BIN)/python tests/upstream/run.py --json build/upstream.json
+
+# Each is code or errors with places; FUZZ_CASES says how many.
+FUZZ_CASES ?= 100000
+fuzz: $(VENV)/.installed
+	TORCHEXT_FUZZ_CASES=$(FUZZ_CASES) $(BIN)/python -m pytest -q tests/fuzz/test_fuzz.py
 
 test-cuda:
 	@command -v nvcc > /dev/null || test -x "$$CUDA_HOME/bin/nvcc" || \

@@ -46,6 +46,7 @@ EMITTERS = (
     derivative_helpers,
     python_nodes,
 )
+_MOST_ERRORS = 1000
 # The hand-written headers that generated code includes: in a checkout and in an installation alike.
 _RUNTIME_INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "include"
 _INCLUDE_DIRS = (_RUNTIME_INCLUDE, _RUNTIME_INCLUDE / "torchext" / "replacements")
@@ -63,7 +64,8 @@ def main(argv: list[str] | None = None) -> int:
             write(plan, options.out, rejected if options.keep_going else None)
     except SpecError as error:
         count = len(error.diagnostics)
-        print(f"{error}\n{count} error{'s' if count > 1 else ''}", file=sys.stderr)
+        rest = "" if error.is_complete else "; what follows was not read"
+        print(f"{error}\n{count} error{'s' if count > 1 else ''}{rest}", file=sys.stderr)
         return 1
     except OSError as error:
         print(f"error: cannot write: {error}", file=sys.stderr)
@@ -98,7 +100,7 @@ def _namespace(text: str) -> str:
 
 def load_plan(options: argparse.Namespace) -> tuple[Plan, list[dict[str, str]]]:
     """The plan of the library, and with keep_going what was left out; raises SpecError."""
-    errors = Errors()
+    errors = Errors(limit=None if options.keep_going else _MOST_ERRORS)
     files = [options.native_functions, *([options.derivatives] if options.derivatives else [])]
     names = tuple(_display_name(path) for path in files)
     found = load_operators(files[0], names[0], errors)

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NoReturn
+
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True)
@@ -20,10 +25,19 @@ class Source:
     name: str
     text: str
 
+    @functools.cached_property
+    def lines(self) -> list[str]:
+        """The lines, broken where YAML breaks them."""
+        return _LINE_BREAK.split(self.text)
+
+    def place(self, offset: int) -> Location:
+        """Where the character with this offset stands."""
+        lines = _LINE_BREAK.split(self.text[:offset])
+        return Location(self, len(lines), len(lines[-1]) + 1)
+
     def line(self, number: int) -> str:
         """The line with this 1-based number, without its line break."""
-        lines = self.text.splitlines()
-        return lines[number - 1] if 0 < number <= len(lines) else ""
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
 
 @dataclass(frozen=True)
@@ -70,19 +84,26 @@ class Diagnostic:
 
 
 class SpecError(Exception):
-    """All mistakes found in the specs of one run, in file order."""
+    """The mistakes found in the specs of one run, in file order."""
 
-    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+    def __init__(self, diagnostics: Iterable[Diagnostic], is_complete: bool = True) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.location.order))
+        self.is_complete = is_complete
         super().__init__("\n".join(map(str, self.diagnostics)))
 
 
 class Errors:
-    """Collects the mistakes of a run, so that one run reports them all."""
+    """Collects the mistakes of a run, so that one run reports them all, up to `limit`."""
 
-    def __init__(self) -> None:
-        self.diagnostics: list[Diagnostic] = []
+    def __init__(self, limit: int | None = None) -> None:
+        self._found: dict[Diagnostic, None] = {}
+        self._concerned: set[str] = set()
         self._operator: str | None = None
+        self._limit = limit
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        return list(self._found)
 
     @contextlib.contextmanager
     def about(self, operator: str | None) -> Iterator[None]:
@@ -94,19 +115,26 @@ class Errors:
             self._operator = before
 
     def add(self, location: Location, message: str, hint: str | None = None) -> None:
-        """Note one mistake; the same one is noted once."""
-        diagnostic = Diagnostic(location, message, hint, self._operator)
-        if diagnostic not in self.diagnostics:
-            self.diagnostics.append(diagnostic)
+        """Note one mistake; the same one is noted once. Raises SpecError at the limit."""
+        self._found[Diagnostic(location, message, hint, self._operator)] = None
+        if self._operator is not None:
+            self._concerned.add(self._operator)
+        if len(self._found) == self._limit:
+            raise SpecError(self._found, is_complete=False)
 
     def concern(self, operator: str) -> bool:
         """Whether a mistake of this operator's entry was noted."""
-        return any(d.operator == operator for d in self.diagnostics)
+        return operator in self._concerned
+
+    def stop(self, location: Location, message: str) -> NoReturn:
+        """Note a mistake after which nothing can be read, and raise SpecError."""
+        self.add(location, message)
+        raise SpecError(self._found, is_complete=False)
 
     def raise_if_any(self) -> None:
         """Raise SpecError with everything noted so far, if anything was."""
-        if self.diagnostics:
-            raise SpecError(self.diagnostics)
+        if self._found:
+            raise SpecError(self._found)
 
 
 def did_you_mean(word: str, allowed: Iterable[str], listing: str | None = None) -> str | None:

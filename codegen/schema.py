@@ -60,7 +60,7 @@ class OperatorName:
     def is_inplace(self) -> bool:
         """Whether the name is that of an in-place form: `mul_`, `__iand__`; not `__and__`."""
         if self.base.startswith("__") and self.base.endswith("__"):
-            return self.base[2] == "i" and self.base[3:-2] in _INPLACE_DUNDERS
+            return self.base[2:3] == "i" and self.base[3:-2] in _INPLACE_DUNDERS
         return self.base.endswith("_") and not self.base.startswith("__")
 
 

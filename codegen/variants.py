@@ -7,6 +7,7 @@ the same operators there.
 
 from __future__ import annotations
 
+import itertools
 import string
 from collections.abc import Iterable
 from dataclasses import replace
@@ -80,6 +81,10 @@ def _functional(schema: Schema, name: OperatorName) -> Schema:
 def _out(schema: Schema, name: OperatorName) -> Schema | str:
     """Results are written to keyword arguments `out`, or `out0`, `out1`, ..."""
     if schema.name.is_inplace:
+        if not (schema.arguments and schema.arguments[0].type.is_write):
+            return (
+                f"'{schema.name}' is called like an in-place form and writes to no first argument"
+            )
         own = schema.arguments[0]
         rest = [replace(own, type=own.type.bare()), *schema.arguments[1:]]
         out = Argument(own.type, "out", None, is_kwarg_only=True)
@@ -92,7 +97,8 @@ def _out(schema: Schema, name: OperatorName) -> Schema | str:
     if not is_mutable:
         arguments = [replace(a, type=a.type.bare()) for a in arguments]
     used = {s for a in schema.arguments for t in a.type.walk() if t.alias for s in t.alias.before}
-    letters = iter(c for c in string.ascii_lowercase if c not in used)
+    endless = itertools.chain(string.ascii_lowercase, (f"a{i}" for i in itertools.count()))
+    letters = (letter for letter in endless if letter not in used)
     outs, returns = [], []
     only_tensors = all(r.type.bare() == Type("Tensor") for r in schema.returns)
     for index, result in enumerate(schema.returns):

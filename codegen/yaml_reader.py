@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NoReturn
 
 import yaml
 
@@ -17,8 +18,26 @@ from .errors import Errors, Location, Source, did_you_mean
 Node = yaml.Node
 _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FLAGS = {"true": True, "false": False}
+# How much aliases (`*name`) may repeat: values of lists and maps, and characters of texts.
+_MOST_REPEATED = 1_000_000
 # Where a plain word that is no flag would be taken for C++, all of YAML's spellings are flags.
 _SPELLINGS = {**_FLAGS, "yes": True, "no": False, "on": True, "off": False}
+
+
+_DEEPEST = 50
+
+
+def _refuse(problem: str, mark: yaml.Mark) -> NoReturn:
+    raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+
+
+def _node(event: yaml.NodeEvent) -> Node:
+    """The node that begins with an event, empty where it is a list or a map."""
+    start, end = event.start_mark, event.end_mark
+    if isinstance(event, yaml.ScalarEvent):
+        return yaml.ScalarNode(event.tag, event.value, start, end, style=event.style)
+    is_list = isinstance(event, yaml.SequenceStartEvent)
+    return (yaml.SequenceNode if is_list else yaml.MappingNode)(event.tag, [], start, end)
 
 
 class YamlReader:
@@ -27,7 +46,9 @@ class YamlReader:
     def __init__(self, path: Path, name: str, errors: Errors) -> None:
         self.errors = errors
         self.source, self._content = self._read(path, name)
-        self._lines = self.source.text.split("\n")
+        self._lines = self.source.lines
+        # What stands in the file is read a few times at most; only aliases make more of it.
+        self._left = _MOST_REPEATED + 4 * len(self.source.text)
 
     def _read(self, path: Path, name: str) -> tuple[Source, str | None]:
         nothing = Source(name, "")
@@ -42,9 +63,8 @@ class YamlReader:
         except UnicodeDecodeError as error:
             before = content[: error.start].decode("utf-8-sig")
             source = Source(name, content.decode("utf-8-sig", errors="replace"))
-            line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
             byte = content[error.start]
-            self.errors.add(Location(source, line, column), f"byte 0x{byte:02x} is not UTF-8")
+            self.errors.add(source.place(len(before)), f"byte 0x{byte:02x} is not UTF-8")
             return source, None
         text = text.replace("\r\n", "\n")
         return Source(name, text), text
@@ -65,25 +85,63 @@ class YamlReader:
         start = Location(self.source, 1, 1)
         try:
             try:
-                root = yaml.compose(text, Loader=_FAST_LOADER)
+                root = self._nodes(text, _FAST_LOADER)
             except yaml.YAMLError:
                 # The messages of the two loaders differ; those of the Python one are shown.
-                root = yaml.compose(text, Loader=yaml.SafeLoader)
+                root = self._nodes(text, yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = Location(self.source, mark.line + 1, mark.column + 1) if mark else start
             self.errors.add(place, f"not YAML: {error.problem or error.context}")
             return None
         except yaml.YAMLError as error:  # of its reader: a character that YAML forbids
-            before = text[: getattr(error, "position", 0)]
-            place = Location(self.source, before.count("\n") + 1, len(before) - before.rfind("\n"))
+            place = self.source.place(getattr(error, "position", 0))
             self.errors.add(place, f"not YAML: {str(error).splitlines()[0]}")
-            return None
-        except RecursionError:
-            self.errors.add(start, "not a spec: lists and maps are nested too deeply")
             return None
         if root is None:
             self.errors.add(start, "the file is empty; expected a list of entries")
+        return root
+
+    def _nodes(self, text: str, loader: type) -> Node | None:
+        """The tree of a document. yaml.compose would do, but recursion ends the process where
+        lists are nested deeply."""
+        root: Node | None = None
+        anchors: dict[str, Node] = {}
+        parents: list[Node] = []
+        keys: list[Node | None] = []  # of each parent that is a map, the key that waits for a value
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.CollectionEndEvent):
+                parents.pop()
+                keys.pop()
+                continue
+            if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                _refuse("but found another document", event.start_mark)
+            if not isinstance(event, yaml.NodeEvent):
+                continue
+            if isinstance(event, yaml.AliasEvent):
+                if event.anchor not in anchors:
+                    _refuse(f"found undefined alias '{event.anchor}'", event.start_mark)
+                node = anchors[event.anchor]
+            else:
+                node = _node(event)
+                if event.anchor in anchors:
+                    _refuse(f"found duplicate anchor '{event.anchor}'", event.start_mark)
+                if event.anchor is not None:
+                    anchors[event.anchor] = node
+            if not parents:
+                root = node
+            elif isinstance(parents[-1], yaml.SequenceNode):
+                parents[-1].value.append(node)
+            elif keys[-1] is None:
+                keys[-1] = node
+            else:
+                parents[-1].value.append((keys[-1], node))
+                keys[-1] = None
+            if isinstance(event, yaml.CollectionStartEvent):
+                parents.append(node)
+                keys.append(None)
+                if len(parents) > _DEEPEST:
+                    _refuse("lists and maps are nested too deeply", event.start_mark)
         return root
 
     def location(self, node: Node, offset: int | None = None) -> Location:
@@ -125,6 +183,12 @@ class YamlReader:
         at_char = offset < len(node.value) and not node.value[offset].isspace()
         return skip_blanks(line, column) if at_char else (line, column)
 
+    def _count(self, node: Node) -> None:
+        """Note that a node is read; stop where aliases never end."""
+        self._left -= len(node.value)
+        if self._left < 0:
+            self.errors.stop(self.location(node), "aliases repeat too much of the file")
+
     def mapping(self, node: Node, allowed: Iterable[str] | None, what: str) -> dict[str, Node]:
         """A map of text to nodes; unknown and repeated keys are noted and left out."""
         found: dict[str, Node] = {}
@@ -139,6 +203,7 @@ class YamlReader:
         if not isinstance(node, yaml.MappingNode):
             self.errors.add(self.location(node), f"expected {what} as a map, got {kind(node)}")
             return {}
+        self._count(node)
         known = None if allowed is None else list(allowed)
         found: dict[str, tuple[Node, Node]] = {}
         for key_node, value in node.value:
@@ -164,6 +229,7 @@ class YamlReader:
     def text(self, node: Node, what: str) -> str | None:
         """A scalar as text."""
         if isinstance(node, yaml.ScalarNode):
+            self._count(node)
             return node.value
         self.errors.add(self.location(node), f"expected {what} as text, got {kind(node)}")
         return None
@@ -180,6 +246,7 @@ class YamlReader:
     def texts(self, node: Node, what: str) -> list[tuple[str, Location]]:
         """A list of scalars, or one text with commas between the items."""
         if isinstance(node, yaml.SequenceNode):
+            self._count(node)
             items = [(self.text(item, f"an item of {what}"), item) for item in node.value]
             return [(text, self.location(item)) for text, item in items if text is not None]
         text = self.text(node, what)
@@ -189,6 +256,7 @@ class YamlReader:
         """A list of flags, as `True` or `False` however YAML spells them, and of quoted texts."""
         if not isinstance(node, yaml.SequenceNode):
             return self.texts(node, what)
+        self._count(node)
         found = []
         for item in node.value:
             text = self.text(item, f"an item of {what}")

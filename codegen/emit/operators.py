@@ -172,8 +172,9 @@ def _function(namespace: str, op: OperatorPlan) -> str:
 
 
 def _comment(line: str) -> str:
-    """A line of a comment; a backslash at its end would continue the comment on the next line."""
-    text = f"/// {line}".rstrip()
+    """A line of a comment; a backslash at its end would continue the comment on the next line, and
+    so would the trigraph for one."""
+    text = f"/// {line}".rstrip().replace("??/", "?? /")
     return f"{text}." if text.endswith("\\") else text
 
 

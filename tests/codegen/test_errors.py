@@ -204,6 +204,20 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     assert (result.status, result.report) == (1, message)
 
 
+@pytest.mark.parametrize("break_", ["\n", "\r\n", "\r", "\x85", "\u2028", "\u2029"])
+def test_lines_are_broken_where_yaml_breaks_them(break_: str, tmp_path: Path) -> None:
+    native = f"- func: f(Tensor x) -> Tensor{break_}  no_such: 1\n"
+    result = run(tmp_path, native.encode())
+    assert result.report.startswith("native_functions.yaml:2:3: error: unknown key 'no_such'")
+    assert "\n    no_such: 1\n    ^\n" in result.report
+
+
+@pytest.mark.parametrize("character", ["\x0b", "\x0c", "\x1c"])
+def test_what_only_python_takes_for_a_line_break(character: str, tmp_path: Path) -> None:
+    result = run(tmp_path, f"# a{character}b\n- func: f(Tensr x) -> Tensor\n".encode())
+    assert f"native_functions.yaml:1:{4}: error: not YAML" in result.report
+
+
 def test_deep_nesting_is_a_mistake_like_others(tmp_path: Path) -> None:
     result = run(tmp_path, "[" * 2000 + "]" * 2000)
     assert result.status == 1
