@@ -47,6 +47,7 @@ class StructuredAnalysis:
     def __init__(self, namespace: str, operators: list[Operator], errors: Errors) -> None:
         self.namespace, self.errors = namespace, errors
         self.by_name = {op.name: op for op in operators}
+        self.by_text = {str(name): op for name, op in self.by_name.items()}
         self.groups: dict[OperatorName, Group] = {}  # by the name of each form
         delegates: dict[str, list[Operator]] = {}
         for operator in operators:
@@ -72,7 +73,7 @@ class StructuredAnalysis:
     def _delegates(self, operator: Operator) -> bool:
         """Whether the operator may delegate to the one that it names."""
         place, name = operator.at("structured_delegate"), operator.structured_delegate
-        target = next((op for op in self.by_name.values() if str(op.name) == name), None)
+        target = self.by_text.get(str(name))
         message = hint = None
         if operator.func.is_out:
             message, hint = "an out= form delegates to none", "did you mean 'structured: True'?"
