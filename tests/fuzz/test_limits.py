@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Specs that are too much: sizes, depths, aliases, and texts that would end what they stand in.
 
-The timeouts say that a run ends; how long it takes is a figure of docs/reliability.md.
+The timeouts say that a run ends, and not how long it may take.
 """
 
 import shutil
