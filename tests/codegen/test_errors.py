@@ -215,7 +215,7 @@ def test_lines_are_broken_where_yaml_breaks_them(break_: str, tmp_path: Path) ->
 @pytest.mark.parametrize("character", ["\x0b", "\x0c", "\x1c"])
 def test_what_only_python_takes_for_a_line_break(character: str, tmp_path: Path) -> None:
     result = run(tmp_path, f"# a{character}b\n- func: f(Tensr x) -> Tensor\n".encode())
-    assert f"native_functions.yaml:1:{4}: error: not YAML" in result.report
+    assert "native_functions.yaml:1:4: error: not YAML" in result.report
 
 
 def test_deep_nesting_is_a_mistake_like_others(tmp_path: Path) -> None:

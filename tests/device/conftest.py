@@ -1,37 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The test device, loaded before the first backward of the session: see torchext.testing.device."""
 
-import contextlib
-import os
 from pathlib import Path
 
-import pytest
+from first_device import device, load_for, second_device  # noqa: F401  fixtures
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Load the device where a test here will run; what goes wrong, the fixture reports."""
-    is_ours = any(Path(__file__).parent in item.path.parents for item in session.items)
-    if is_ours and not session.config.option.collectonly:
-        os.environ.setdefault("TORCHEXT_FALLBACK", "silent")  # half of what runs here falls back
-        with contextlib.suppress(Exception):
-            _first_device()
-
-
-def _first_device():
-    import torchext.testing
-
-    return torchext.testing.device()
-
-
-@pytest.fixture(scope="session")
-def device():
-    """Index 0 of the test device."""
-    return _first_device()
-
-
-@pytest.fixture(scope="session")
-def second_device(device):
-    """Index 1 of the test device."""
-    import torch
-
-    return torch.device(device.type, 1)
+def pytest_collection_finish(session) -> None:
+    load_for(Path(__file__).parent, session)

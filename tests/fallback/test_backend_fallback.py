@@ -247,8 +247,8 @@ NOT_THERE = {
     ids=lambda op: op.formatted_name,
 )
 def test_operators_of_torch_give_what_they_give_on_the_cpu(op, device):
-    if NOT_EQUAL.get(op.name, None) == op.variant_test_name:
-        return
+    if NOT_EQUAL.get(op.name) == op.variant_test_name:
+        pytest.skip("its result has no contents, or a storage that a copy has not")
     why = NOT_THERE.get(op.name)
     with pytest.raises(RuntimeError, match=why) if why else contextlib.nullcontext():
         requires_grad = op.supports_autograd

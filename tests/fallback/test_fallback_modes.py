@@ -76,10 +76,19 @@ def test_modes_that_are_left_in_another_order(ops, device):
     ops.rows(torch.ones(1, device=device))
     with pytest.raises(RuntimeError, match="is left on the thread that entered it"):
         silent.__exit__()
+    refused = []
+
+    def leave_elsewhere():
+        try:
+            error.__exit__()
+        except RuntimeError as reason:
+            refused.append(str(reason))
+
     with error:
-        thread = threading.Thread(target=lambda: pytest.raises(RuntimeError, error.__exit__))
+        thread = threading.Thread(target=leave_elsewhere)
         thread.start()
         thread.join()
+        assert refused == ["a mode of the fallback is left on the thread that entered it"]
         with pytest.raises(NotImplementedError):
             ops.rows(torch.ones(1, device=device))
 
