@@ -16,6 +16,7 @@ from .emit import (
     derivative_helpers,
     kernel_declarations,
     library,
+    operator_table,
     operators,
     python_nodes,
     register_autograd,
@@ -45,6 +46,7 @@ EMITTERS = (
     register_autograd,
     derivative_helpers,
     python_nodes,
+    operator_table,
 )
 _MOST_ERRORS = 1000
 # The hand-written headers that generated code includes: in a checkout and in an installation alike.

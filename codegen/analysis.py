@@ -27,6 +27,7 @@ from .model import Derivative, Operator
 from .override_analysis import own_derivatives, plan_override
 from .plan import KernelPlan, OperatorPlan, Parameter, Plan, Signature
 from .rule_calls import rule_plan
+from .sample_analysis import SampleAnalysis
 from .structured_analysis import StructuredAnalysis
 from .variants import derive_schema, form_tag
 
@@ -85,6 +86,7 @@ class _OwnOperators:
         self.autograd = AutogradAnalysis(namespace, operators, derivatives, errors)
         self.structured = StructuredAnalysis(namespace, operators, errors)
         self.forms = Forms(operators)
+        self.samples = SampleAnalysis(operators, errors)
 
     def plan(self, operator: Operator, group: str, shard: int) -> OperatorPlan:
         """The plan of one of them."""
@@ -105,6 +107,8 @@ class _OwnOperators:
             rule=rule_plan(self.namespace, operator, self.errors),
             functional_form=self.forms.traced(operator),
             batching=batching_rule(operator, structured, self.forms.batched(operator), self.errors),
+            form_of=self.forms.compared_with(operator),
+            samples=self.samples.samples(operator),
         )
 
 

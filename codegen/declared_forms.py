@@ -17,9 +17,12 @@ class Forms:
 
     def __init__(self, operators: Iterable[Operator]) -> None:
         self.functional: dict[str, OperatorName] = {}
+        self._by_arguments: dict[str, OperatorName] = {}
         for operator in operators:
             if not operator.func.mutated:
-                self.functional.setdefault(functional_signature(operator.func), operator.name)
+                signature = functional_signature(operator.func)
+                self.functional.setdefault(signature, operator.name)
+                self._by_arguments.setdefault(signature.rpartition(" -> ")[0], operator.name)
 
     def declared(self, operator: Operator) -> DeclaredForm | None:
         """What runs a form that `autogen:` declares and no rule fills; None where nothing does."""
@@ -29,7 +32,7 @@ class Forms:
         if operator.func.is_out:
             # What an entry writes beside its results, its out= form writes too.
             is_inplace = form_tag(origin.func) == "inplace"
-            found = self._functional(operator) if is_inplace else None
+            found = self.functional_of(operator) if is_inplace else None
             return DeclaredForm("out_form_of", found or origin.name)
         if origin.func.is_out:
             return None  # nothing says which dtype a new result has
@@ -49,9 +52,19 @@ class Forms:
         has_own = any(entry.key in keys for entry in operator.dispatch or ())
         if has_own or operator.manual_kernel_registration:
             return None
-        return self._functional(operator)
+        return self.functional_of(operator)
 
-    def _functional(self, operator: Operator) -> OperatorName | None:
+    def compared_with(self, operator: Operator) -> OperatorName | None:
+        """The functional form of an operator, that of one that returns nothing too."""
+        found = self.functional_of(operator)
+        if found or not operator.func.mutated or operator.func.returns:
+            return found
+        return self._by_arguments.get(functional_signature(operator.func).rpartition(" -> ")[0])
+
+    def functional_of(self, operator: Operator) -> OperatorName | None:
+        """The functional form of an operator; None where it has none, or is it."""
+        if not operator.func.mutated:
+            return None
         origin = operator.origin
         if origin is not None and not origin.func.mutated:
             return origin.name

@@ -10,15 +10,15 @@ from . import type_table
 from .call_analysis import checked_tensors, guarded_parameter, signature_of
 from .declared_forms import Forms
 from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
+from .dtype_analysis import check_dtypes, with_dtype_checks
 from .errors import Errors
 from .layout_analysis import check_layout, laid_out, returned
-from .model import DispatchEntry, Operator
+from .model import FALLBACK, DispatchEntry, Operator
 from .plan import KernelPlan
 from .rule_calls import rule_kernels, takes_results
 from .structured_analysis import Group, is_structured_kernel
 from .structured_calls import structured_kernels
 
-FALLBACK = "cpu_fallback"
 _AUTOCAST = {
     "AutocastCPU": "at::kCPU",
     "AutocastCUDA": "at::kCUDA",
@@ -34,6 +34,7 @@ def kernels_of(
 ) -> tuple[KernelPlan, ...]:
     """The kernels of an operator; group: that of a structured one."""
     check_layout(operator, errors)
+    check_dtypes(operator, errors)
     if operator.manual_kernel_registration:
         if operator.dispatch is not None:
             message = "'manual_kernel_registration' and 'dispatch' exclude each other"
@@ -56,7 +57,8 @@ def kernels_of(
     generated += _autocast(operator, errors)
     keys = {entry.key for entry in (*entries, *generated)}
     _check_dispatch(operator, entries, keys, errors)
-    kernels = (*generated, *(_kernel(namespace, operator, entry) for entry in entries))
+    computing = (*generated, *(_kernel(namespace, operator, entry) for entry in entries))
+    kernels = tuple(with_dtype_checks(source or (group.out if group else operator), computing))
     return (*kernels, *_decompositions(operator, kernels))
 
 

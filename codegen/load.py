@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from . import entry_values
 from .dispatch_keys import DISPATCH_KEYS
 from .errors import Errors, Location, did_you_mean
 from .model import (
@@ -22,9 +23,7 @@ from .model import (
     Flag,
     Formula,
     Line,
-    MetaRule,
     Operator,
-    ResultRule,
 )
 from .schema import OperatorName, Schema
 from .schema_parser import SchemaError, parse_name, parse_schema
@@ -40,7 +39,6 @@ TAGS = (
 ).split()
 # What `dispatch:` of a derivatives entry may name.
 _AUTOGRAD_KEYS = ("Default", *sorted(k for k in DISPATCH_KEYS if k.startswith("Autograd")))
-_RESULT_KEYS = ("like", "size", "dtype", "strides", "when")
 _CHOICES = {
     "autocast": ("lower_precision_fp", "fp32", "promote"),
     "device_check": ("ExactSame", "NoCheck"),
@@ -147,6 +145,8 @@ class _OperatorEntry:
         special: Callable[[Node], Any] | None = getattr(self, f"read_{name}", None)
         if special:
             return special(node)
+        if name in entry_values.READERS:
+            return entry_values.READERS[name](self.reader, node)
         what = f"'{name}'"
         if form == "flag":
             return self.reader.flag(node, what)
@@ -215,43 +215,6 @@ class _OperatorEntry:
                 text = "any"  # the argument's name is still to be checked
             found.append((text, Line(name, self.reader.location(key_node))))
         return tuple(found)
-
-    def read_meta(self, node: Node) -> MetaRule | None:
-        nodes = self.reader.mapping(node, ("check", "results", *_RESULT_KEYS), "'meta'")
-        if kind(node) != "a map":
-            return None
-        checks = nodes.pop("check", None)
-        results = nodes.pop("results", None)
-        if results is not None and nodes:
-            place = self.reader.location(next(iter(nodes.values())))
-            self.errors.add(place, "'results' has the rules of all results")
-        if results is not None:
-            found = self.reader.mapping(results, None, "'results'")
-            rules = tuple(
-                self.result_rule(
-                    name, item, self.reader.mapping(item, _RESULT_KEYS, f"the rule of '{name}'")
-                )
-                for name, item in found.items()
-            )
-        else:
-            rules = (self.result_rule(None, node, nodes),)
-        return MetaRule(self.reader.location(node), rules, self.checks(checks))
-
-    def result_rule(self, name: str | None, node: Node, nodes: dict[str, Node]) -> ResultRule:
-        texts = {key: self.reader.text(nodes[key], f"'{key}'") for key in nodes}
-        lines = {
-            key: Line(text, self.reader.location(nodes[key]))
-            for key, text in texts.items()
-            if text is not None
-        }
-        return ResultRule(self.reader.location(node), name, **lines)
-
-    def checks(self, node: Node | None) -> tuple[Line, ...]:
-        if node is None:
-            return ()
-        items = node.value if kind(node) == "a list" else [node]
-        texts = [(self.reader.text(item, "a check"), item) for item in items]
-        return tuple(Line(t, self.reader.location(n)) for t, n in texts if t is not None)
 
     def read_precomputed(self, node: Node) -> tuple[Line, ...]:
         if kind(node) != "a list":

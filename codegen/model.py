@@ -13,52 +13,25 @@ from typing import Any
 from .errors import Location
 from .schema import OperatorName, Schema
 from .spec_keys import key
+from .spec_values import (
+    DispatchEntry,
+    DtypeRule,
+    Line,
+    MetaRule,
+    ResultRule,
+    Sample,
+    Value,
+)
 
+__all__ = [
+    "Derivative", "DispatchEntry", "DtypeRule", "FALLBACK", "Flag", "Formula", "Line", "MetaRule",
+    "NON_DIFFERENTIABLE", "OVERRIDABLE", "Operator", "ResultRule", "Sample", "Value",
+]  # fmt: skip
+
+# What `dispatch:` names in place of a kernel, for the CPU's on copies of the arguments.
+FALLBACK = "cpu_fallback"
 # The namespace whose operators an entry may give kernels to, in place of defining its own.
 OVERRIDABLE = "aten"
-
-
-@dataclass(frozen=True)
-class DispatchEntry:
-    """One dispatch key of a `dispatch:` map and the kernel named for it."""
-
-    key: str
-    kernel: str  # a function name, maybe with its namespace, or "cpu_fallback"
-    location: Location
-
-
-@dataclass(frozen=True)
-class Line:
-    """Text of a spec that analysis reads further."""
-
-    text: str
-    location: Location
-
-    def at(self, offset: int) -> Location:
-        """Where the character with this offset stands."""
-        return dataclasses.replace(self.location, column=self.location.column + offset)
-
-
-@dataclass(frozen=True)
-class ResultRule:
-    """What `meta:` says of one result."""
-
-    location: Location
-    name: str | None  # None: the only one
-    like: Line | None = None
-    size: Line | None = None
-    dtype: Line | None = None
-    strides: Line | None = None
-    when: Line | None = None
-
-
-@dataclass(frozen=True)
-class MetaRule:
-    """`meta:`, the shape rule of an operator."""
-
-    location: Location
-    results: tuple[ResultRule, ...]
-    checks: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -206,6 +179,22 @@ class Operator:
         "the key. A tensor that is not laid out so is copied; a copy of one that the kernel writes "
         "to is written back.",
         "map",
+        (),
+        is_extension=True,
+    )
+    dtypes: tuple[DtypeRule, ...] = key(
+        "The dtypes that the kernels take, as a list: torch's names, c10's, or the groups of "
+        "`ufunc_inner_loop`. A map gives them per argument, per dispatch key, or both. Others are "
+        "refused before the kernel runs, and by Meta. Forms of a structured operator and of "
+        "`autogen:` share it.",
+        "list",
+        (),
+        is_extension=True,
+    )
+    samples: tuple[Sample, ...] = key(
+        "Arguments on which the generated tests call the operator; all its forms share them. See "
+        "below.",
+        "list",
         (),
         is_extension=True,
     )

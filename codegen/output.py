@@ -50,6 +50,9 @@ class FileSet:
         for file in files:
             if file.path in self.files:
                 raise ValueError(f"two emitters write {file.path}")
+            if file.role == "python":
+                self.files[file.path] = replace(file, text=file.text.rstrip("\n") + "\n")
+                continue
             # An empty part leaves its blank lines behind.
             text = _BLANK_LINES.sub("\n\n", fold(file.text)).rstrip("\n") + "\n"
             self.files[file.path] = replace(file, text=_with_own_lines(text, file.path))

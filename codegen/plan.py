@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from .autograd_plan import AutogradPlan, NodePlan, Tensors
 from .model import Operator
@@ -98,12 +99,22 @@ class DeclaredForm:
 
 
 @dataclass(frozen=True)
+class DtypeCheck:
+    """The dtypes that a kernel takes of an argument."""
+
+    argument: str
+    parameter: str
+    dtypes: tuple[str, ...]  # as c10 names them
+
+
+@dataclass(frozen=True)
 class KernelPlan:
     """What is registered for one operator and one dispatch key."""
 
     key: str
     function: str  # qualified C++ name; empty for fallbacks and kernels that are classes
     signature: Signature | None  # of what is registered; None: a boxed kernel
+    dtype_checks: tuple[DtypeCheck, ...] = ()
     device_checks: tuple[Tensors, ...] = ()  # those that must be on one device
     device_guard: str | None = None  # the expression whose device the guard selects
     needs_cuda: bool = False  # compiled only where CUDA is
@@ -125,7 +136,8 @@ class KernelPlan:
     @property
     def is_wrapped(self) -> bool:
         """Whether a generated function runs before the kernel."""
-        return bool(self.device_checks or self.laid_out) or self.device_guard is not None
+        is_checked = bool(self.dtype_checks or self.device_checks)
+        return is_checked or bool(self.laid_out) or self.device_guard is not None
 
 
 @dataclass(frozen=True)
@@ -214,6 +226,8 @@ class OperatorPlan:
     functional_form: OperatorName | None = None  # by which a form that writes is functionalized
     batching: BatchingRule | None = None
     override: OverridePlan | None = None  # None: the operator is the library's own
+    form_of: OperatorName | None = None  # the functional form of an in-place or out= form
+    samples: tuple[dict[str, Any], ...] = ()  # arguments for the generated tests, as in JSON
 
     @cached_property
     def schema(self) -> str:

@@ -12,7 +12,7 @@ from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
 from .errors import Errors
 from .layout_analysis import laid_out
 from .meta_rules import result_names, rule_statements
-from .model import DispatchEntry, Operator
+from .model import FALLBACK, DispatchEntry, Operator
 from .plan import KernelPlan, Parameter, RulePlan, Signature, StructuredCall
 
 _COMPOSITE = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
@@ -85,7 +85,7 @@ def rule_kernels(namespace: str, operator: Operator, source: Operator) -> tuple[
     rule = _class_name(namespace, source)
     found = []
     for entry in source.dispatch or ():
-        if takes_results(entry) and entry.kernel != "cpu_fallback" and entry.key != "Meta":
+        if takes_results(entry) and entry.kernel != FALLBACK and entry.key != "Meta":
             found.append(_kernel(namespace, operator, source, signature, entry))
     call = _call(operator, source, "Meta", rule)
     return (*found, KernelPlan("Meta", "", signature, structured=call))

@@ -17,6 +17,9 @@ from .lexer import SchemaError, Token, TokenReader
 from .schema import Argument, OperatorName, Return, Schema
 from .schema_types import BASE_TYPES, CONSTRUCTORS, Alias, Type, why_not_default
 
+# Of `int[9]`; a default for each element of a longer list would fill the memory.
+_LONGEST_SIZE = 5
+
 __all__ = ["SchemaError", "parse_declarations", "parse_name", "parse_schema"]
 
 
@@ -153,6 +156,8 @@ class _Parser(TokenReader):
         if self.token.kind == "number" and allow_size:
             if not self.token.text.isdigit():
                 raise self.fail("the size of a list must be a whole number")
+            if len(self.token.text) > _LONGEST_SIZE:
+                raise self.fail(f"the size of a list has at most {_LONGEST_SIZE} digits")
             size = int(self.next().text)
         self.expect("]")
         return size

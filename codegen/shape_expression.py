@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import type_table
+from .dtypes import SCALAR_TYPES
 from .errors import Errors, did_you_mean
 from .model import Line
 from .schema import Argument
@@ -22,11 +23,6 @@ _KINDS = {
     "int": "int", "SymInt": "int", "int?": "int?", "SymInt?": "int?",
     "int[]": "shape", "SymInt[]": "shape", "bool": "bool", "bool[]": "bools",
     "ScalarType": "dtype", "ScalarType?": "dtype?",
-}  # fmt: skip
-_DTYPES = {
-    "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
-    "int64": "Long", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
 }  # fmt: skip
 _OPERATORS = {
     ast.Add: "({} + {})", ast.Sub: "({} - {})", ast.Mult: "({} * {})",
@@ -118,9 +114,10 @@ class Translator:
                 raise Mistake(node, f"a rule cannot use '{name}', which is a '{type_}'")
             label = type_table.parameter_name(name)
             return Value(kind, f"shape::sizes({label})" if kind == "shape" else label)
-        if name in _DTYPES:
-            return Value("dtype", f"at::ScalarType::{_DTYPES[name]}")
-        hint = did_you_mean(name, [*self.arguments, *_DTYPES], "the arguments are")
+        if name in SCALAR_TYPES:
+            return Value("dtype", f"at::ScalarType::{SCALAR_TYPES[name]}")
+        hint = did_you_mean(name, [*self.arguments, *SCALAR_TYPES])
+        hint = hint or did_you_mean(name, self.arguments, "the arguments are")
         raise Mistake(node, f"unknown argument '{name}'", hint)
 
     def Constant(self, node: ast.Constant) -> Value:

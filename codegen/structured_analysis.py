@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from . import type_table
 from .errors import Errors, did_you_mean
-from .model import DispatchEntry, Operator
+from .model import FALLBACK, DispatchEntry, Operator
 from .plan import Parameter, Signature, StructuredKernel, StructuredPlan
 from .precomputed import Precomputed, parse_precomputed
 from .schema import Argument, OperatorName
@@ -191,7 +191,7 @@ def _check_keys(operator: Operator, errors: Errors) -> None:
 
 def is_structured_kernel(operator: Operator, entry: DispatchEntry) -> bool:
     """Whether this key's kernel is the `impl` of a class, as torchgen decides it."""
-    return operator.structured and entry.key in _KEYS and entry.kernel != "cpu_fallback"
+    return operator.structured and entry.key in _KEYS and entry.kernel != FALLBACK
 
 
 def _kernels(namespace: str, out: Operator) -> tuple[StructuredKernel, ...]:

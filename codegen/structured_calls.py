@@ -30,7 +30,11 @@ def structured_kernels(
             checks = checked_tensors(operator, signature) if is_guarded(key) else ()
             call = _call(group, operator, key, kernel.name)
             cuda = needs_cuda(key)
-            found.append(KernelPlan(key, "", signature, checks, None, cuda, structured=call))
+            found.append(
+                KernelPlan(
+                    key, "", signature, device_checks=checks, needs_cuda=cuda, structured=call
+                )
+            )
     keys = ("Meta",) if operator is group.out else ("Meta", COMPOSITE)
     for key in keys:
         call = _call(group, operator, key, group.plan.meta_class)

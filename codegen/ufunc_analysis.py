@@ -9,23 +9,14 @@ from __future__ import annotations
 import re
 
 from . import type_table
+from .dtypes import GROUPS
 from .errors import Errors, did_you_mean
 from .model import Line, Operator
 from .plan import StructuredKernel, UfuncPlan
 
-_INTEGERS = ("Byte", "Char", "Short", "Int", "Long")
-_FLOATS = ("Float", "Double")
-_COMPLEX = ("ComplexFloat", "ComplexDouble")
-_GROUPS = {
-    "Integral": _INTEGERS,
-    "Floating": _FLOATS,
-    "Complex": _COMPLEX,
-    "FloatingAndComplex": (*_FLOATS, *_COMPLEX),
-    "All": (*_INTEGERS, *_FLOATS),
-    "AllAndComplex": (*_INTEGERS, *_FLOATS, *_COMPLEX),
-}
+# dtypes that have a scalar type in C++ on which loops compute
 _DTYPES = (
-    *_INTEGERS, *_FLOATS, *_COMPLEX, "Half", "BFloat16", "ComplexHalf", "Bool",
+    *GROUPS["AllAndComplex"], "Half", "BFloat16", "ComplexHalf", "Bool",
 )  # fmt: skip
 _LOOP = re.compile(r"\s*([A-Za-z_]\w*)\s*\(([^()]*)\)\s*")
 _KEYS = ("CPU", "CUDA")
@@ -103,9 +94,9 @@ def _parse(line: Line, errors: Errors) -> tuple[str, list[tuple[str, int]]]:
     for part in match.group(2).split(","):
         word, place = part.strip(), offset + len(part) - len(part.lstrip())
         offset += len(part) + 1
-        if word not in _GROUPS and word not in _DTYPES:
-            hint = did_you_mean(word, [*_GROUPS, *_DTYPES], "it can be")
+        if word not in GROUPS and word not in _DTYPES:
+            hint = did_you_mean(word, [*GROUPS, *_DTYPES], "it can be")
             errors.add(line.at(place), f"'{word}' is no dtype that a loop takes", hint)
-        for dtype in _GROUPS.get(word, (word,) if word in _DTYPES else ()):
+        for dtype in GROUPS.get(word, (word,) if word in _DTYPES else ()):
             found.setdefault(dtype, place)
     return match.group(1), list(found.items())

@@ -183,7 +183,7 @@ class YamlReader:
         at_char = offset < len(node.value) and not node.value[offset].isspace()
         return skip_blanks(line, column) if at_char else (line, column)
 
-    def _count(self, node: Node) -> None:
+    def count(self, node: Node) -> None:
         """Note that a node is read; stop where aliases never end."""
         self._left -= len(node.value)
         if self._left < 0:
@@ -203,7 +203,7 @@ class YamlReader:
         if not isinstance(node, yaml.MappingNode):
             self.errors.add(self.location(node), f"expected {what} as a map, got {kind(node)}")
             return {}
-        self._count(node)
+        self.count(node)
         known = None if allowed is None else list(allowed)
         found: dict[str, tuple[Node, Node]] = {}
         for key_node, value in node.value:
@@ -229,7 +229,7 @@ class YamlReader:
     def text(self, node: Node, what: str) -> str | None:
         """A scalar as text."""
         if isinstance(node, yaml.ScalarNode):
-            self._count(node)
+            self.count(node)
             return node.value
         self.errors.add(self.location(node), f"expected {what} as text, got {kind(node)}")
         return None
@@ -246,7 +246,7 @@ class YamlReader:
     def texts(self, node: Node, what: str) -> list[tuple[str, Location]]:
         """A list of scalars, or one text with commas between the items."""
         if isinstance(node, yaml.SequenceNode):
-            self._count(node)
+            self.count(node)
             items = [(self.text(item, f"an item of {what}"), item) for item in node.value]
             return [(text, self.location(item)) for text, item in items if text is not None]
         text = self.text(node, what)
@@ -256,7 +256,7 @@ class YamlReader:
         """A list of flags, as `True` or `False` however YAML spells them, and of quoted texts."""
         if not isinstance(node, yaml.SequenceNode):
             return self.texts(node, what)
-        self._count(node)
+        self.count(node)
         found = []
         for item in node.value:
             text = self.text(item, f"an item of {what}")

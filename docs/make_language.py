@@ -126,6 +126,45 @@ calls so: a dimension of one element has any stride. A functional operator all o
 `contiguous` gets the tag `needs_contiguous_strides`: Inductor then computes them so, and nothing is
 copied.
 
+## Dtypes
+
+```yaml
+  dtypes: Floating, bfloat16, float16    # of every tensor that is read
+  dtypes:
+    x: [Floating, bfloat16]              # of one argument; others are free
+    index: [int32, int64]
+  dtypes:
+    CPU: Floating
+    CUDA: {x: [Floating, bfloat16, float8_e4m3fn], scale: float32}
+```
+
+Names are torch's (`float32`), c10's (`Float`) or those of the groups of a `ufunc_inner_loop`. Where
+a dispatch key has dtypes of its own they replace the others; Meta takes what any device takes. A
+tensor of another dtype is a RuntimeError that names operator, argument and dtypes, in every
+form and before the kernel runs. The dtype that is looked at is that of the argument, before a
+TensorIterator promotes: where arguments of several dtypes meet, each of them must be listed.
+
+## Samples
+
+Arguments on which `torchext.testing.check` and `pytest --torchext` call the operator
+([testing.md](testing.md)):
+
+```yaml
+  samples:
+    - {input: [3, 4], weight: [4]}             # sizes; random values of the dtype under test
+    - {input: [3, 4], eps: 0.25}               # what has a default may be left out, `Tensor?` too
+    - x: {size: [5], low: 0, high: 1, exclude_zero: True}
+      index: {values: [0, 2, 4], dtype: int64}
+      mask: {size: [5], dtype: bool, requires_grad: False}
+```
+
+A tensor is its size, or a map: `size`, `dtype`, `low`, `high` and `exclude_zero` as in
+`torch.testing.make_tensor` (low -2 and high 2 where floats have none), `values` in place of a size,
+`requires_grad: False` for what no gradient is checked of. Sizes that are equal in a sample belong
+together: the checks change them together. Lists are lists, one value stands for all of `int[2]`; a
+`ScalarType`, `MemoryFormat` or `Layout` is torch's name, a complex number `1-2j`, a `Generator` its
+seed. In-place and out= forms use the samples of the functional form; out= tensors are made.
+
 ## Batches
 
 Under `torch.vmap` an operator with `vmap:` runs once for all examples. `pointwise` puts the batch

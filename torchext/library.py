@@ -18,6 +18,9 @@ from . import compat
 from .toolchain import record
 from .toolchain.record import BuildRecord
 
+# namespace -> the shared object that was loaded for it first
+_LOADED: dict[str, str] = {}
+
 
 def load_library(name_or_path: str | os.PathLike):
     """Load an operator library and return its namespace, the same object as `torch.ops.<ns>`.
@@ -30,6 +33,7 @@ def load_library(name_or_path: str | os.PathLike):
     path = find_library(name)
     built_for = require_fit(path)
     _open(path, built_for.namespace)
+    _LOADED.setdefault(built_for.namespace, path)
     if built_for.python is not None:
         _open_python_part(record.python_part_path(path), built_for.namespace)
     _tag_compile_cache(path, built_for.namespace)
@@ -38,6 +42,18 @@ def load_library(name_or_path: str | os.PathLike):
     import torch
 
     return getattr(torch.ops, built_for.namespace)
+
+
+def loaded_path(library: str | os.PathLike) -> str:
+    """Return the path of a library that is loaded, by its namespace, or load it by what
+    `load_library` takes."""
+    name = os.fspath(library)
+    if name not in _LOADED and name == "myns":
+        from . import ops  # noqa: F401  # torchext's own operators
+    if name not in _LOADED:
+        load_library(name)
+        return find_library(name)
+    return _LOADED[name]
 
 
 def _use_python_warnings() -> None:

@@ -23,6 +23,7 @@ $includes
 namespace torchext::generated::$namespace {
 namespace {
 
+$dtypes
 $blocks
 
 } // namespace
@@ -68,6 +69,7 @@ _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
     "cpu_fallback": lambda kernel: kernel.fallback,
     "declared_forms": lambda kernel: kernel.declared_form,
     "device": lambda kernel: True,
+    "dtypes": lambda kernel: kernel.dtype_checks,
     "layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
     "structured_meta": lambda kernel: kernel.structured,
 }
@@ -83,7 +85,8 @@ def emit(plan: Plan) -> Iterator[File]:
         structured = [op for op in shard if any(k.structured for k in op.kernels)]
         called = sorted({op.group for op in structured if any(map(_calls_out, op.kernels))})
         ruled = sorted({op.group for op in structured if any(map(_has_rule, op.kernels))})
-        blocks = [_block(plan.namespace, index, *item) for item in _by_key(shard).items()]
+        sets = _dtype_sets(shard)
+        blocks = [_block(plan.namespace, index, sets, *item) for item in _by_key(shard).items()]
         text = fill(
             _SOURCE,
             banner=banner(__name__, plan.specs),
@@ -98,9 +101,25 @@ def emit(plan: Plan) -> Iterator[File]:
                 *(f"#include <{plan.namespace}/ops/{group}.h>" for group in called),
                 *(f"#include <{plan.namespace}/rules/{group}.h>" for group in ruled),
             ],
+            dtypes=[*(_dtype_set(name, taken) for taken, name in sets.items()), *[""][: len(sets)]],
             blocks="\n".join(blocks).rstrip(),
         )
         yield File(f"src/dispatch_{index}.cpp", text, "source")
+
+
+# sets of dtypes, each with the name of its constant
+_DtypeSets = dict[tuple[str, ...], str]
+
+
+def _dtype_sets(shard: list[OperatorPlan]) -> _DtypeSets:
+    checks = (check for op in shard for kernel in op.kernels for check in kernel.dtype_checks)
+    found = dict.fromkeys(check.dtypes for check in checks)
+    return {taken: f"dtypes_{index}" for index, taken in enumerate(found)}
+
+
+def _dtype_set(name: str, taken: tuple[str, ...]) -> str:
+    dtypes = ", ".join(f"at::ScalarType::{dtype}" for dtype in taken)
+    return f"constexpr Dtypes {name}{{{dtypes}}};"
 
 
 def _calls_kernel(kernel: KernelPlan) -> bool:
@@ -129,12 +148,12 @@ def _by_key(shard: list[OperatorPlan]) -> dict[_Key, _Kernels]:
     return found
 
 
-def _block(namespace: str, index: int, key: _Key, kernels: _Kernels) -> str:
+def _block(namespace: str, index: int, sets: _DtypeSets, key: _Key, kernels: _Kernels) -> str:
     enum, cuda, owner = key
     name = enum.lower() if cuda or not enum.endswith("CUDA") else f"{enum.lower()}_fallback"
     name = f"{owner}_{name}" if owner else name
     wrappers = [
-        _wrapper(namespace, op, kernel, kernel.signature)
+        _wrapper(namespace, op, kernel, kernel.signature, sets)
         for op, kernel in kernels
         if kernel.signature and (kernel.is_wrapped or kernel.structured)
     ]
@@ -158,11 +177,21 @@ def _wrapper_name(op: OperatorPlan, kernel: KernelPlan) -> str:
     return f"{kernel.key.lower()}_{op.handle}"
 
 
-def _wrapper(namespace: str, op: OperatorPlan, kernel: KernelPlan, signature: Signature) -> str:
+def _wrapper(
+    namespace: str,
+    op: OperatorPlan,
+    kernel: KernelPlan,
+    signature: Signature,
+    sets: _DtypeSets,
+) -> str:
+    name = f"{op.operator.name}" if op.override else f"{namespace}::{op.operator.name}"
     checks = [f'  same_device.check("{t.name}", {t.parameter});' for t in kernel.device_checks]
     if checks:
-        name = f"{op.operator.name}" if op.override else f"{namespace}::{op.operator.name}"
         checks = [f'  SameDevice same_device("{name}");', *checks]
+    checks += [
+        f'  {sets[c.dtypes]}.check("{name}", "{c.argument}", {c.parameter});'
+        for c in kernel.dtype_checks
+    ]
     if kernel.structured:
         name = f"{namespace}::{op.operator.name.base}"
         return fill(

@@ -18,6 +18,7 @@ def test_the_wheel_holds_library_record_generator_and_headers(torchext_wheel):
     expected = {
         "torchext/_C.so",
         "torchext/_C.json",
+        "torchext/_C_operators.json",
         "torchext/_runtime.so",
         "torchext/_runtime.json",
         "torchext/py.typed",
@@ -72,7 +73,11 @@ def test_the_source_distribution_holds_what_a_build_needs(tmp_path):
     }
     needed |= {"native_functions.yaml", "derivatives.yaml", "setup.py", "Makefile", "LICENSE"}
     assert needed - names == set()
-    assert not [name for name in names if name.endswith((".so", ".o", "_C.json", "_runtime.json"))]
+    assert not [
+        name
+        for name in names
+        if name.endswith((".so", ".o", "_C.json", "_runtime.json", "_operators.json"))
+    ]
 
 
 def test_a_users_source_distribution_holds_specs_kernels_and_headers(project, tmp_path):

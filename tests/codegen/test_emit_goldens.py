@@ -13,6 +13,7 @@ from codegen.emit import (
     autograd_nodes,
     kernel_declarations,
     library,
+    operator_table,
     operators,
     python_nodes,
     register_autograd,
@@ -30,7 +31,8 @@ from codegen.output import FileSet
 # A formula for each tensor, tangents, a fallback, a guarded kernel; a list, an optional and a mask; an
 # in-place form that inherits its formulas; a view; a composite operator with an argument whose name is a C++ keyword;
 # structured operators: a ufunc over an iterator, and a class that hands values to its kernels; a
-# rule of results, with an out= form, rows and a layout; what is written to in a layout.
+# rule of results, with an out= form, rows, a layout and dtypes for each device; what is written to in
+# a layout; samples.
 NATIVE_FUNCTIONS = """\
 - func: mul.Tensor(Tensor self, Tensor other) -> Tensor
   tags: pointwise
@@ -58,6 +60,9 @@ NATIVE_FUNCTIONS = """\
 - func: halve(Tensor self, *, bool default=True) -> Tensor
 
 - func: scale(Tensor self, Scalar factor) -> Tensor
+  samples:
+    - {self: [2, 3], factor: 0.5}
+    - {self: {size: [], dtype: float64, low: -.inf}, factor: 2-1.5j}
   device_check: NoCheck
   structured_delegate: scale.out
 
@@ -70,6 +75,7 @@ NATIVE_FUNCTIONS = """\
   structured: True
   structured_inherits: TensorIteratorBase
   ufunc_inner_loop: scale (Float, Double)
+  dtypes: Floating
   vmap: pointwise
 
 - func: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
@@ -97,6 +103,9 @@ NATIVE_FUNCTIONS = """\
   dispatch:
     CPU: halved_cpu
     CUDA: halved_symint
+  dtypes:
+    CPU: Floating
+    CUDA: {self: [Floating, float16, bfloat16], weight: float32}
 
 - func: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
   layout:
@@ -271,7 +280,7 @@ class OperatorHandle;
 
 namespace goldens::meta {
 
-// native_functions.yaml:44: the meta function of extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: the meta function of extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 struct structured_extremes : public torchext::MetaBase {
   struct precomputed_values {
     int64_t dim{};
@@ -304,7 +313,7 @@ struct structured_extremes : public torchext::MetaBase {
 
 namespace goldens::native {
 
-// native_functions.yaml:44: the CPU kernel of extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: the CPU kernel of extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 struct structured_extremes_cpu : public ::goldens::meta::structured_extremes {
   void impl(
       const at::Tensor& self,
@@ -315,7 +324,7 @@ struct structured_extremes_cpu : public ::goldens::meta::structured_extremes {
       const at::Tensor& most);
 };
 
-// native_functions.yaml:44: the XPU kernel of extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: the XPU kernel of extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 struct structured_extremes_xpu : public ::goldens::meta::structured_extremes {
   void impl(
       const at::Tensor& self,
@@ -353,7 +362,7 @@ class OperatorHandle;
 
 namespace goldens::native {
 
-// native_functions.yaml:73: CPU: fill(Tensor(a!) self) -> Tensor
+// native_functions.yaml:80: CPU: fill(Tensor(a!) self) -> Tensor
 at::Tensor fill(at::Tensor& self);
 
 } // namespace goldens::native
@@ -413,16 +422,16 @@ class OperatorHandle;
 
 namespace goldens::native {
 
-// native_functions.yaml:53: CPU: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
-// native_functions.yaml:53: CPU: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: CPU: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
+// native_functions.yaml:57: CPU: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
 void halved_cpu(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
     int64_t n,
     const at::Tensor& out);
 
-// native_functions.yaml:53: CUDA: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
-// native_functions.yaml:53: CUDA: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: CUDA: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
+// native_functions.yaml:57: CUDA: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
 void halved_symint(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
@@ -526,7 +535,7 @@ class OperatorHandle;
 
 namespace goldens::meta {
 
-// native_functions.yaml:34: the meta function of scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: the meta function of scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 struct structured_scale : public at::TensorIteratorBase {
   void meta(const at::Tensor& self, const at::Scalar& factor);
 };
@@ -535,12 +544,12 @@ struct structured_scale : public at::TensorIteratorBase {
 
 namespace goldens::native {
 
-// native_functions.yaml:34: the CPU kernel of scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: the CPU kernel of scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 struct structured_ufunc_scale_CPU : public ::goldens::meta::structured_scale {
   void impl(const at::Tensor& self, const at::Scalar& factor, const at::Tensor& out);
 };
 
-// native_functions.yaml:34: the CUDA kernel of scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: the CUDA kernel of scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 struct structured_ufunc_scale_CUDA : public ::goldens::meta::structured_scale {
   void impl(const at::Tensor& self, const at::Scalar& factor, const at::Tensor& out);
 };
@@ -572,7 +581,7 @@ class OperatorHandle;
 
 namespace goldens::native {
 
-// native_functions.yaml:67: CUDA: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
+// native_functions.yaml:74: CUDA: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
 ::std::tuple<at::Tensor&, at::Tensor&> swap(at::Tensor& first, at::Tensor& second);
 
 } // namespace goldens::native
@@ -596,7 +605,7 @@ namespace goldens::native {
 namespace torchext::generated::goldens {
 namespace {
 
-// native_functions.yaml:34: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 template <typename scalar_t>
 struct scale_out_scale_functor {
   using opmath_t = at::opmath_type<scalar_t>;
@@ -646,7 +655,7 @@ void goldens::native::structured_ufunc_scale_CUDA::impl(
 namespace torchext::generated::goldens {
 namespace {
 
-// native_functions.yaml:34: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 template <typename scalar_t>
 void scale_out_scale(at::TensorIteratorBase& iter, const at::Scalar& factor) {
   using opmath_t = at::opmath_type<scalar_t>;
@@ -694,7 +703,7 @@ void goldens::native::structured_ufunc_scale_CPU::impl(
 
 namespace torchext::generated::goldens::rules {
 
-// native_functions.yaml:53: the rule of halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
+// native_functions.yaml:57: the rule of halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 struct rule_halved : public MetaBase {
   void meta(const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n);
 };
@@ -710,7 +719,7 @@ struct rule_halved : public MetaBase {
 
 namespace torchext::generated::goldens::rules {
 
-// native_functions.yaml:53: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
+// native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 void rule_halved::meta(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
   [[maybe_unused]] constexpr auto op = "goldens::halved";
@@ -756,15 +765,15 @@ namespace {
 void register_batching_0(torch::Library& m) {
   // native_functions.yaml:26
   m.impl("scale", pointwise_rule());
-  // native_functions.yaml:30
+  // native_functions.yaml:33
   m.impl("scale_", pointwise_rule());
-  // native_functions.yaml:34
+  // native_functions.yaml:37
   m.impl("scale.out", out_form_of("goldens::scale", ""));
-  // native_functions.yaml:44
+  // native_functions.yaml:48
   m.impl("extremes.out", out_form_of("goldens::extremes", ""));
-  // native_functions.yaml:53
+  // native_functions.yaml:57
   m.impl("halved", leading_rule({"self"}));
-  // native_functions.yaml:53
+  // native_functions.yaml:57
   m.impl("halved.out", out_form_of("goldens::halved", ""));
 }
 
@@ -794,13 +803,13 @@ namespace {
 void register_functionalize_0(torch::Library& m) {
   // native_functions.yaml:15
   m.impl("mul_.Tensor", functionalized_by("goldens::mul", "Tensor"));
-  // native_functions.yaml:30
+  // native_functions.yaml:33
   m.impl("scale_", functionalized_by("goldens::scale", ""));
-  // native_functions.yaml:34
+  // native_functions.yaml:37
   m.impl("scale.out", functionalized_by("goldens::scale", ""));
-  // native_functions.yaml:44
+  // native_functions.yaml:48
   m.impl("extremes.out", functionalized_by("goldens::extremes", ""));
-  // native_functions.yaml:53
+  // native_functions.yaml:57
   m.impl("halved.out", functionalized_by("goldens::halved", ""));
 }
 
@@ -911,7 +920,7 @@ inline ::std::tuple<at::Tensor, at::Tensor> blend(
 
 namespace torchext::generated::goldens::operators {
 
-// native_functions.yaml:41: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
 struct TORCHEXT_API extremes {
   using schema = ::std::tuple<at::Tensor, at::Tensor>(
       const at::Tensor&, const ::std::optional<at::Tensor>&, int64_t);
@@ -924,7 +933,7 @@ struct TORCHEXT_API extremes {
       int64_t dim);
 };
 
-// native_functions.yaml:44: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 struct TORCHEXT_API extremes_out {
   using schema = ::std::tuple<at::Tensor&, at::Tensor&>(
       const at::Tensor&, const ::std::optional<at::Tensor>&, int64_t, at::Tensor&, at::Tensor&);
@@ -989,7 +998,7 @@ inline ::std::tuple<at::Tensor&, at::Tensor&> extremes_out(
 
 namespace torchext::generated::goldens::operators {
 
-// native_functions.yaml:73: fill(Tensor(a!) self) -> Tensor
+// native_functions.yaml:80: fill(Tensor(a!) self) -> Tensor
 struct TORCHEXT_API fill {
   using schema = at::Tensor(at::Tensor&);
   static at::Tensor call(at::Tensor& self);
@@ -1071,7 +1080,7 @@ inline at::Tensor halve(const at::Tensor& self, bool default_ = true) {
 
 namespace torchext::generated::goldens::operators {
 
-// native_functions.yaml:53: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
+// native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 struct TORCHEXT_API halved {
   using schema = at::Tensor(const at::Tensor&, const ::std::optional<at::Tensor>&, c10::SymInt);
   static at::Tensor call(
@@ -1083,7 +1092,7 @@ struct TORCHEXT_API halved {
       c10::SymInt n);
 };
 
-// native_functions.yaml:53: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
 struct TORCHEXT_API halved_out {
   using schema =
       at::Tensor&(const at::Tensor&, const ::std::optional<at::Tensor>&, c10::SymInt, at::Tensor&);
@@ -1248,7 +1257,7 @@ struct TORCHEXT_API scale {
       c10::DispatchKeySet keys, const at::Tensor& self, const at::Scalar& factor);
 };
 
-// native_functions.yaml:30: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
+// native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
 struct TORCHEXT_API scale_ {
   using schema = at::Tensor&(at::Tensor&, const at::Scalar&);
   static at::Tensor& call(at::Tensor& self, const at::Scalar& factor);
@@ -1256,7 +1265,7 @@ struct TORCHEXT_API scale_ {
       c10::DispatchKeySet keys, at::Tensor& self, const at::Scalar& factor);
 };
 
-// native_functions.yaml:34: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 struct TORCHEXT_API scale_out {
   using schema = at::Tensor&(const at::Tensor&, const at::Scalar&, at::Tensor&);
   static at::Tensor& call(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out);
@@ -1308,7 +1317,7 @@ inline at::Tensor& scale_out(at::Tensor& out, const at::Tensor& self, const at::
 
 namespace torchext::generated::goldens::operators {
 
-// native_functions.yaml:67: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
+// native_functions.yaml:74: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
 struct TORCHEXT_API swap {
   using schema = ::std::tuple<at::Tensor&, at::Tensor&>(at::Tensor&, at::Tensor&);
   static ::std::tuple<at::Tensor&, at::Tensor&> call(at::Tensor& first, at::Tensor& second);
@@ -1423,7 +1432,7 @@ at::Tensor scale::redispatch(
   return handle.redispatch(keys, self, factor);
 }
 
-// native_functions.yaml:30: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
+// native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
 at::Tensor& scale_::call(at::Tensor& self, const at::Scalar& factor) {
   static const auto handle = operator_handle<schema>("goldens::scale_", "");
   return handle.call(self, factor);
@@ -1435,7 +1444,7 @@ at::Tensor& scale_::redispatch(
   return handle.redispatch(keys, self, factor);
 }
 
-// native_functions.yaml:34: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& scale_out::call(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
   static const auto handle = operator_handle<schema>("goldens::scale", "out");
   return handle.call(self, factor, out);
@@ -1447,7 +1456,7 @@ at::Tensor& scale_out::redispatch(
   return handle.redispatch(keys, self, factor, out);
 }
 
-// native_functions.yaml:41: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
 ::std::tuple<at::Tensor, at::Tensor> extremes::call(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
   static const auto handle = operator_handle<schema>("goldens::extremes", "");
@@ -1463,7 +1472,7 @@ at::Tensor& scale_out::redispatch(
   return handle.redispatch(keys, self, weight, dim);
 }
 
-// native_functions.yaml:44: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 ::std::tuple<at::Tensor&, at::Tensor&> extremes_out::call(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
@@ -1485,7 +1494,7 @@ at::Tensor& scale_out::redispatch(
   return handle.redispatch(keys, self, weight, dim, least, most);
 }
 
-// native_functions.yaml:53: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
+// native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 at::Tensor halved::call(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
   static const auto handle = operator_handle<schema>("goldens::halved", "");
@@ -1501,7 +1510,7 @@ at::Tensor halved::redispatch(
   return handle.redispatch(keys, self, weight, n);
 }
 
-// native_functions.yaml:53: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& halved_out::call(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
@@ -1521,7 +1530,7 @@ at::Tensor& halved_out::redispatch(
   return handle.redispatch(keys, self, weight, n, out);
 }
 
-// native_functions.yaml:67: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
+// native_functions.yaml:74: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
 ::std::tuple<at::Tensor&, at::Tensor&> swap::call(at::Tensor& first, at::Tensor& second) {
   static const auto handle = operator_handle<schema>("goldens::swap", "");
   return handle.call(first, second);
@@ -1533,7 +1542,7 @@ at::Tensor& halved_out::redispatch(
   return handle.redispatch(keys, first, second);
 }
 
-// native_functions.yaml:73: fill(Tensor(a!) self) -> Tensor
+// native_functions.yaml:80: fill(Tensor(a!) self) -> Tensor
 at::Tensor fill::call(at::Tensor& self) {
   static const auto handle = operator_handle<schema>("goldens::fill", "");
   return handle.call(self);
@@ -1583,33 +1592,33 @@ void register_schemas_0(torch::Library& m) {
   m.def("halve(Tensor self, *, bool default=True) -> Tensor", {at::Tag::pt2_compliant_tag});
   // native_functions.yaml:26
   m.def("scale(Tensor self, Scalar factor) -> Tensor", {at::Tag::pt2_compliant_tag});
-  // native_functions.yaml:30
+  // native_functions.yaml:33
   m.def(
       "scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)",
       {TORCHEXT_TAG_INPLACE at::Tag::pt2_compliant_tag});
-  // native_functions.yaml:34
+  // native_functions.yaml:37
   m.def(
       "scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)",
       {TORCHEXT_TAG_OUT at::Tag::pt2_compliant_tag});
-  // native_functions.yaml:41
+  // native_functions.yaml:45
   m.def(
       "extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)",
       {at::Tag::pt2_compliant_tag});
-  // native_functions.yaml:44
+  // native_functions.yaml:48
   m.def(
       "extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)",
       {TORCHEXT_TAG_OUT at::Tag::pt2_compliant_tag});
-  // native_functions.yaml:53
+  // native_functions.yaml:57
   m.def("halved(Tensor self, Tensor? weight, SymInt n) -> Tensor", {at::Tag::pt2_compliant_tag});
-  // native_functions.yaml:53
+  // native_functions.yaml:57
   m.def(
       "halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)",
       {TORCHEXT_TAG_OUT at::Tag::generated, at::Tag::pt2_compliant_tag});
-  // native_functions.yaml:67
+  // native_functions.yaml:74
   m.def(
       "swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))",
       {at::Tag::pt2_compliant_tag});
-  // native_functions.yaml:73
+  // native_functions.yaml:80
   m.def("fill(Tensor(a!) self) -> Tensor", {at::Tag::pt2_compliant_tag});
 }
 
@@ -1634,6 +1643,7 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 #include <goldens/library.h>
 #include <torchext/cpu_fallback.h>
 #include <torchext/device.h>
+#include <torchext/dtypes.h>
 #include <torchext/layout.h>
 #include <torchext/structured_meta.h>
 
@@ -1653,16 +1663,23 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 namespace torchext::generated::goldens {
 namespace {
 
+constexpr Dtypes dtypes_0{at::ScalarType::Float, at::ScalarType::Double};
+constexpr Dtypes dtypes_1{
+    at::ScalarType::Float, at::ScalarType::Double, at::ScalarType::Half, at::ScalarType::BFloat16};
+constexpr Dtypes dtypes_2{at::ScalarType::Float};
+
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
 at::Tensor cpu_scale(const at::Tensor& self, const at::Scalar& factor) {
+  dtypes_0.check("goldens::scale", "self", self);
   structured::Functional<::goldens::native::structured_ufunc_scale_CPU, Home::kCPU, 1> op;
   op.meta(self, factor);
   op.impl(self, factor, op.maybe_get_output(0));
   return op.results();
 }
 
-// native_functions.yaml:30: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
+// native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
 at::Tensor& cpu_scale_(at::Tensor& self, const at::Scalar& factor) {
+  dtypes_0.check("goldens::scale_", "self", self);
   structured::InPlace<::goldens::native::structured_ufunc_scale_CPU, Home::kCPU, 1> op(
       "goldens::scale_", self);
   op.meta(self, factor);
@@ -1671,8 +1688,9 @@ at::Tensor& cpu_scale_(at::Tensor& self, const at::Scalar& factor) {
   return self;
 }
 
-// native_functions.yaml:34: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& cpu_scale_out(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
+  dtypes_0.check("goldens::scale.out", "self", self);
   structured::Out<::goldens::native::structured_ufunc_scale_CPU, Home::kCPU, 1> op(
       "goldens::scale", out);
   op.meta(self, factor);
@@ -1681,7 +1699,7 @@ at::Tensor& cpu_scale_out(const at::Tensor& self, const at::Scalar& factor, at::
   return out;
 }
 
-// native_functions.yaml:41: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
 ::std::tuple<at::Tensor, at::Tensor> cpu_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
   structured::Functional<::goldens::native::structured_extremes_cpu, Home::kCPU, 2> op;
@@ -1696,7 +1714,7 @@ at::Tensor& cpu_scale_out(const at::Tensor& self, const at::Scalar& factor, at::
   return op.results();
 }
 
-// native_functions.yaml:44: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 ::std::tuple<at::Tensor&, at::Tensor&> cpu_extremes_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
@@ -1718,9 +1736,11 @@ at::Tensor& cpu_scale_out(const at::Tensor& self, const at::Scalar& factor, at::
   return ::std::tuple<at::Tensor&, at::Tensor&>(least, most);
 }
 
-// native_functions.yaml:53: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
+// native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 at::Tensor cpu_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
+  dtypes_0.check("goldens::halved", "self", self);
+  dtypes_0.check("goldens::halved", "weight", weight);
   structured::Functional<::torchext::generated::goldens::rules::rule_halved, Home::kCPU, 1> op;
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
@@ -1728,12 +1748,14 @@ at::Tensor cpu_halved(
   return op.results();
 }
 
-// native_functions.yaml:53: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& cpu_halved_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
     c10::SymInt n,
     at::Tensor& out) {
+  dtypes_0.check("goldens::halved.out", "self", self);
+  dtypes_0.check("goldens::halved.out", "weight", weight);
   structured::Out<::torchext::generated::goldens::rules::rule_halved, Home::kCPU, 1> op(
       "goldens::halved", out);
   op.reads(at::Tensor(), self, weight);
@@ -1744,7 +1766,7 @@ at::Tensor& cpu_halved_out(
   return out;
 }
 
-// native_functions.yaml:73: fill(Tensor(a!) self) -> Tensor
+// native_functions.yaml:80: fill(Tensor(a!) self) -> Tensor
 at::Tensor cpu_fill(at::Tensor& self) {
   auto self_laid_out = laid_out<StridesOf::kContiguous>(self);
   decltype(auto) result = ::goldens::native::fill(self_laid_out);
@@ -1771,6 +1793,7 @@ const bool cpu_registered_0 =
 
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
 at::Tensor meta_scale(const at::Tensor& self, const at::Scalar& factor) {
+  dtypes_0.check("goldens::scale", "self", self);
   const structured::StandIns stand_ins("goldens::scale", self);
   structured::Functional<::goldens::meta::structured_scale, Home::kMeta, 1> op;
   op.meta(stand_ins.of(self), factor);
@@ -1778,8 +1801,9 @@ at::Tensor meta_scale(const at::Tensor& self, const at::Scalar& factor) {
   return op.results();
 }
 
-// native_functions.yaml:30: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
+// native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
 at::Tensor& meta_scale_(at::Tensor& self, const at::Scalar& factor) {
+  dtypes_0.check("goldens::scale_", "self", self);
   const structured::StandIns stand_ins("goldens::scale_", self);
   structured::InPlace<::goldens::meta::structured_scale, Home::kMeta, 1> op(
       "goldens::scale_", stand_ins.of(self));
@@ -1788,8 +1812,9 @@ at::Tensor& meta_scale_(at::Tensor& self, const at::Scalar& factor) {
   return self;
 }
 
-// native_functions.yaml:34: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
+  dtypes_0.check("goldens::scale.out", "self", self);
   const structured::StandIns stand_ins("goldens::scale", self, out);
   const at::Tensor stand_in_0 = stand_ins.of_output(out);
   structured::Out<::goldens::meta::structured_scale, Home::kMeta, 1> op(
@@ -1799,7 +1824,7 @@ at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
   return out;
 }
 
-// native_functions.yaml:41: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
 ::std::tuple<at::Tensor, at::Tensor> meta_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
   structured::SymbolicFunctional<::goldens::meta::structured_extremes, 2> op;
@@ -1807,7 +1832,7 @@ at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
   return op.results();
 }
 
-// native_functions.yaml:44: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 ::std::tuple<at::Tensor&, at::Tensor&> meta_extremes_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
@@ -1820,20 +1845,24 @@ at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
   return ::std::tuple<at::Tensor&, at::Tensor&>(least, most);
 }
 
-// native_functions.yaml:53: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
+// native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 at::Tensor meta_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
+  dtypes_1.check("goldens::halved", "self", self);
+  dtypes_0.check("goldens::halved", "weight", weight);
   structured::SymbolicFunctional<::torchext::generated::goldens::rules::rule_halved, 1> op;
   op.meta(self, weight, n);
   return op.results();
 }
 
-// native_functions.yaml:53: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& meta_halved_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
     c10::SymInt n,
     at::Tensor& out) {
+  dtypes_1.check("goldens::halved.out", "self", self);
+  dtypes_0.check("goldens::halved.out", "weight", weight);
   structured::SymbolicOut<::torchext::generated::goldens::rules::rule_halved, 1> op(
       "goldens::halved", out);
   op.meta(self, weight, n);
@@ -1866,14 +1895,16 @@ at::Tensor cuda_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
 
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
 at::Tensor cuda_scale(const at::Tensor& self, const at::Scalar& factor) {
+  dtypes_0.check("goldens::scale", "self", self);
   structured::Functional<::goldens::native::structured_ufunc_scale_CUDA, Home::kCUDA, 1> op;
   op.meta(self, factor);
   op.impl(self, factor, op.maybe_get_output(0));
   return op.results();
 }
 
-// native_functions.yaml:30: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
+// native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
 at::Tensor& cuda_scale_(at::Tensor& self, const at::Scalar& factor) {
+  dtypes_0.check("goldens::scale_", "self", self);
   structured::InPlace<::goldens::native::structured_ufunc_scale_CUDA, Home::kCUDA, 1> op(
       "goldens::scale_", self);
   op.meta(self, factor);
@@ -1882,8 +1913,9 @@ at::Tensor& cuda_scale_(at::Tensor& self, const at::Scalar& factor) {
   return self;
 }
 
-// native_functions.yaml:34: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& cuda_scale_out(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
+  dtypes_0.check("goldens::scale.out", "self", self);
   structured::Out<::goldens::native::structured_ufunc_scale_CUDA, Home::kCUDA, 1> op(
       "goldens::scale", out);
   op.meta(self, factor);
@@ -1892,12 +1924,14 @@ at::Tensor& cuda_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
   return out;
 }
 
-// native_functions.yaml:53: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
+// native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 at::Tensor cuda_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
   SameDevice same_device("goldens::halved");
   same_device.check("self", self);
   same_device.check("weight", weight);
+  dtypes_1.check("goldens::halved", "self", self);
+  dtypes_2.check("goldens::halved", "weight", weight);
   structured::Functional<::torchext::generated::goldens::rules::rule_halved, Home::kCUDA, 1> op;
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
@@ -1905,7 +1939,7 @@ at::Tensor cuda_halved(
   return op.results();
 }
 
-// native_functions.yaml:53: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& cuda_halved_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
@@ -1915,6 +1949,8 @@ at::Tensor& cuda_halved_out(
   same_device.check("self", self);
   same_device.check("weight", weight);
   same_device.check("out", out);
+  dtypes_1.check("goldens::halved.out", "self", self);
+  dtypes_2.check("goldens::halved.out", "weight", weight);
   structured::Out<::torchext::generated::goldens::rules::rule_halved, Home::kCUDA, 1> op(
       "goldens::halved", out);
   op.reads(at::Tensor(), self, weight);
@@ -1925,7 +1961,7 @@ at::Tensor& cuda_halved_out(
   return out;
 }
 
-// native_functions.yaml:67: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
+// native_functions.yaml:74: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
 ::std::tuple<at::Tensor&, at::Tensor&> cuda_swap(at::Tensor& first, at::Tensor& second) {
   SameDevice same_device("goldens::swap");
   same_device.check("first", first);
@@ -1968,7 +2004,7 @@ const bool privateuse1_registered_0 =
   return ::other::native::blend(parts, weight, size, eps);
 }
 
-// native_functions.yaml:41: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
 ::std::tuple<at::Tensor, at::Tensor> xpu_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
   SameDevice same_device("goldens::extremes");
@@ -1986,7 +2022,7 @@ const bool privateuse1_registered_0 =
   return op.results();
 }
 
-// native_functions.yaml:44: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 ::std::tuple<at::Tensor&, at::Tensor&> xpu_extremes_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
@@ -2058,7 +2094,7 @@ at::Tensor compositeexplicitautogradnonfunctional_scale(
   return op.results();
 }
 
-// native_functions.yaml:30: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
+// native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
 at::Tensor& compositeexplicitautogradnonfunctional_scale_(
     at::Tensor& self, const at::Scalar& factor) {
   structured::InPlace<::goldens::meta::structured_scale, Home::kOther, 1> op(
@@ -2068,7 +2104,7 @@ at::Tensor& compositeexplicitautogradnonfunctional_scale_(
   return self;
 }
 
-// native_functions.yaml:41: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
 ::std::tuple<at::Tensor, at::Tensor> compositeexplicitautogradnonfunctional_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
   structured::Functional<::goldens::meta::structured_extremes, Home::kOther, 2> op;
@@ -2597,6 +2633,451 @@ void add_node_classes_0(PyObject* classes) {
 }
 
 } // namespace torchext::generated::goldens
+""",
+        )
+
+
+    def test_operator_table(self):
+        self.assertExpectedInline(
+            self.generated(operator_table),
+            """\
+=== python/operators.json
+{
+ "namespace": "goldens",
+ "operators": [
+  {
+   "name": "mul.Tensor",
+   "schema": "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+   "location": "native_functions.yaml:1",
+   "functional": null,
+   "composite": false,
+   "gradients": [
+    "self",
+    "other"
+   ],
+   "refuses_gradients": false,
+   "own_autograd": false,
+   "shape_rule": false,
+   "tangents": true,
+   "autocast": null,
+   "dtypes": {},
+   "samples": []
+  },
+  {
+   "name": "blend",
+   "schema": "blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)",
+   "location": "native_functions.yaml:9",
+   "functional": null,
+   "composite": false,
+   "gradients": [
+    "parts",
+    "weight"
+   ],
+   "refuses_gradients": false,
+   "own_autograd": false,
+   "shape_rule": false,
+   "tangents": true,
+   "autocast": null,
+   "dtypes": {},
+   "samples": []
+  },
+  {
+   "name": "mul_.Tensor",
+   "schema": "mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+   "location": "native_functions.yaml:15",
+   "functional": "mul.Tensor",
+   "composite": false,
+   "gradients": [
+    "self",
+    "other"
+   ],
+   "refuses_gradients": false,
+   "own_autograd": false,
+   "shape_rule": false,
+   "tangents": true,
+   "autocast": null,
+   "dtypes": {},
+   "samples": []
+  },
+  {
+   "name": "halves",
+   "schema": "halves(Tensor(a) self) -> Tensor(a)[]",
+   "location": "native_functions.yaml:19",
+   "functional": null,
+   "composite": false,
+   "gradients": [],
+   "refuses_gradients": true,
+   "own_autograd": false,
+   "shape_rule": false,
+   "tangents": false,
+   "autocast": null,
+   "dtypes": {},
+   "samples": []
+  },
+  {
+   "name": "halve",
+   "schema": "halve(Tensor self, *, bool default=True) -> Tensor",
+   "location": "native_functions.yaml:24",
+   "functional": null,
+   "composite": true,
+   "gradients": [],
+   "refuses_gradients": false,
+   "own_autograd": false,
+   "shape_rule": false,
+   "tangents": false,
+   "autocast": null,
+   "dtypes": {},
+   "samples": []
+  },
+  {
+   "name": "scale",
+   "schema": "scale(Tensor self, Scalar factor) -> Tensor",
+   "location": "native_functions.yaml:26",
+   "functional": null,
+   "composite": false,
+   "gradients": [],
+   "refuses_gradients": true,
+   "own_autograd": false,
+   "shape_rule": true,
+   "tangents": false,
+   "autocast": null,
+   "dtypes": {
+    "CPU": {
+     "self": [
+      "float32",
+      "float64"
+     ]
+    },
+    "CUDA": {
+     "self": [
+      "float32",
+      "float64"
+     ]
+    },
+    "Meta": {
+     "self": [
+      "float32",
+      "float64"
+     ]
+    }
+   },
+   "samples": [
+    {
+     "self": {
+      "tensor": {
+       "size": [
+        2,
+        3
+       ]
+      }
+     },
+     "factor": 0.5
+    },
+    {
+     "self": {
+      "tensor": {
+       "size": [],
+       "dtype": "float64",
+       "low": {
+        "float": "-inf"
+       }
+      }
+     },
+     "factor": {
+      "complex": [
+       2.0,
+       -1.5
+      ]
+     }
+    }
+   ]
+  },
+  {
+   "name": "scale_",
+   "schema": "scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)",
+   "location": "native_functions.yaml:33",
+   "functional": "scale",
+   "composite": false,
+   "gradients": [],
+   "refuses_gradients": true,
+   "own_autograd": false,
+   "shape_rule": true,
+   "tangents": false,
+   "autocast": null,
+   "dtypes": {
+    "CPU": {
+     "self": [
+      "float32",
+      "float64"
+     ]
+    },
+    "CUDA": {
+     "self": [
+      "float32",
+      "float64"
+     ]
+    },
+    "Meta": {
+     "self": [
+      "float32",
+      "float64"
+     ]
+    }
+   },
+   "samples": [
+    {
+     "self": {
+      "tensor": {
+       "size": [
+        2,
+        3
+       ]
+      }
+     },
+     "factor": 0.5
+    },
+    {
+     "self": {
+      "tensor": {
+       "size": [],
+       "dtype": "float64",
+       "low": {
+        "float": "-inf"
+       }
+      }
+     },
+     "factor": {
+      "complex": [
+       2.0,
+       -1.5
+      ]
+     }
+    }
+   ]
+  },
+  {
+   "name": "scale.out",
+   "schema": "scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)",
+   "location": "native_functions.yaml:37",
+   "functional": "scale",
+   "composite": false,
+   "gradients": [],
+   "refuses_gradients": true,
+   "own_autograd": false,
+   "shape_rule": true,
+   "tangents": false,
+   "autocast": null,
+   "dtypes": {
+    "CPU": {
+     "self": [
+      "float32",
+      "float64"
+     ]
+    },
+    "CUDA": {
+     "self": [
+      "float32",
+      "float64"
+     ]
+    },
+    "Meta": {
+     "self": [
+      "float32",
+      "float64"
+     ]
+    }
+   },
+   "samples": [
+    {
+     "self": {
+      "tensor": {
+       "size": [
+        2,
+        3
+       ]
+      }
+     },
+     "factor": 0.5
+    },
+    {
+     "self": {
+      "tensor": {
+       "size": [],
+       "dtype": "float64",
+       "low": {
+        "float": "-inf"
+       }
+      }
+     },
+     "factor": {
+      "complex": [
+       2.0,
+       -1.5
+      ]
+     }
+    }
+   ]
+  },
+  {
+   "name": "extremes",
+   "schema": "extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)",
+   "location": "native_functions.yaml:45",
+   "functional": null,
+   "composite": false,
+   "gradients": [],
+   "refuses_gradients": true,
+   "own_autograd": false,
+   "shape_rule": true,
+   "tangents": false,
+   "autocast": null,
+   "dtypes": {},
+   "samples": []
+  },
+  {
+   "name": "extremes.out",
+   "schema": "extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)",
+   "location": "native_functions.yaml:48",
+   "functional": "extremes",
+   "composite": false,
+   "gradients": [],
+   "refuses_gradients": true,
+   "own_autograd": false,
+   "shape_rule": true,
+   "tangents": false,
+   "autocast": null,
+   "dtypes": {},
+   "samples": []
+  },
+  {
+   "name": "halved",
+   "schema": "halved(Tensor self, Tensor? weight, SymInt n) -> Tensor",
+   "location": "native_functions.yaml:57",
+   "functional": null,
+   "composite": false,
+   "gradients": [],
+   "refuses_gradients": true,
+   "own_autograd": false,
+   "shape_rule": true,
+   "tangents": false,
+   "autocast": null,
+   "dtypes": {
+    "CPU": {
+     "self": [
+      "float32",
+      "float64"
+     ],
+     "weight": [
+      "float32",
+      "float64"
+     ]
+    },
+    "CUDA": {
+     "self": [
+      "float32",
+      "float64",
+      "float16",
+      "bfloat16"
+     ],
+     "weight": [
+      "float32"
+     ]
+    },
+    "Meta": {
+     "self": [
+      "float32",
+      "float64",
+      "float16",
+      "bfloat16"
+     ],
+     "weight": [
+      "float32",
+      "float64"
+     ]
+    }
+   },
+   "samples": []
+  },
+  {
+   "name": "halved.out",
+   "schema": "halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)",
+   "location": "native_functions.yaml:57",
+   "functional": "halved",
+   "composite": false,
+   "gradients": [],
+   "refuses_gradients": true,
+   "own_autograd": false,
+   "shape_rule": true,
+   "tangents": false,
+   "autocast": null,
+   "dtypes": {
+    "CPU": {
+     "self": [
+      "float32",
+      "float64"
+     ],
+     "weight": [
+      "float32",
+      "float64"
+     ]
+    },
+    "CUDA": {
+     "self": [
+      "float32",
+      "float64",
+      "float16",
+      "bfloat16"
+     ],
+     "weight": [
+      "float32"
+     ]
+    },
+    "Meta": {
+     "self": [
+      "float32",
+      "float64",
+      "float16",
+      "bfloat16"
+     ],
+     "weight": [
+      "float32",
+      "float64"
+     ]
+    }
+   },
+   "samples": []
+  },
+  {
+   "name": "swap",
+   "schema": "swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))",
+   "location": "native_functions.yaml:74",
+   "functional": null,
+   "composite": false,
+   "gradients": [],
+   "refuses_gradients": true,
+   "own_autograd": false,
+   "shape_rule": false,
+   "tangents": false,
+   "autocast": null,
+   "dtypes": {},
+   "samples": []
+  },
+  {
+   "name": "fill",
+   "schema": "fill(Tensor(a!) self) -> Tensor",
+   "location": "native_functions.yaml:80",
+   "functional": null,
+   "composite": false,
+   "gradients": [],
+   "refuses_gradients": true,
+   "own_autograd": false,
+   "shape_rule": false,
+   "tangents": false,
+   "autocast": null,
+   "dtypes": {},
+   "samples": []
+  }
+ ]
+}
 """,
         )
 

@@ -23,11 +23,15 @@ ORDER = {
     "schema": ["schema_types"],
     "schema_parser": ["errors", "lexer", "schema", "schema_types"],
     "dispatch_keys": [],
+    "dtypes": [],
     "spec_keys": [],
-    "model": ["errors", "schema", "spec_keys"],
+    "spec_values": ["errors"],
+    "model": ["errors", "schema", "spec_keys", "spec_values"],
     "yaml_reader": ["errors"],
+    "entry_values": ["dispatch_keys", "dtypes", "errors", "model", "yaml_reader"],
     "load": [
-        "dispatch_keys", "errors", "model", "schema", "schema_parser", "spec_keys", "yaml_reader",
+        "dispatch_keys", "entry_values", "errors", "model", "schema", "schema_parser", "spec_keys",
+        "yaml_reader",
     ],
     "formula": [],
     "expression": ["formula"],
@@ -58,13 +62,15 @@ ORDER = {
     "layout_analysis": ["dispatch_keys", "errors", "model", "plan", "schema", "type_table"],
     "call_analysis": ["autograd_plan", "model", "plan", "type_table"],
     "precomputed": ["errors", "model", "plan", "schema", "schema_parser", "type_table"],
-    "ufunc_analysis": ["errors", "model", "plan", "type_table"],
+    "sample_analysis": ["dtypes", "errors", "model", "schema", "variants"],
+    "dtype_analysis": ["dispatch_keys", "errors", "model", "plan", "schema", "type_table"],
+    "ufunc_analysis": ["dtypes", "errors", "model", "plan", "type_table"],
     "structured_analysis": [
         "errors", "model", "plan", "precomputed", "schema", "type_table", "ufunc_analysis",
         "variants",
     ],
     "batching_analysis": ["errors", "model", "plan", "schema", "structured_analysis"],
-    "shape_expression": ["errors", "model", "schema", "type_table"],
+    "shape_expression": ["dtypes", "errors", "model", "schema", "type_table"],
     "meta_rules": ["errors", "model", "shape_expression", "type_table"],
     "rule_calls": [
         "call_analysis", "dispatch_keys", "errors", "layout_analysis", "meta_rules", "model",
@@ -76,8 +82,9 @@ ORDER = {
     ],
     "declared_forms": ["model", "plan", "schema", "variants"],
     "dispatch_analysis": [
-        "call_analysis", "declared_forms", "dispatch_keys", "errors", "layout_analysis", "model",
-        "plan", "rule_calls", "structured_analysis", "structured_calls", "type_table",
+        "call_analysis", "declared_forms", "dispatch_keys", "dtype_analysis", "errors",
+        "layout_analysis", "model", "plan", "rule_calls", "structured_analysis",
+        "structured_calls", "type_table",
     ],
     "override_analysis": [
         "autograd_plan", "dispatch_analysis", "dispatch_keys", "errors", "model", "plan",
@@ -86,14 +93,17 @@ ORDER = {
     "analysis": [
         "autograd_analysis", "batching_analysis", "call_analysis", "declared_forms",
         "derivative_helpers", "dispatch_analysis", "errors", "formula", "layout_analysis", "model",
-        "override_analysis", "plan", "rule_calls", "structured_analysis", "type_table", "variants",
+        "override_analysis", "plan", "rule_calls", "sample_analysis", "structured_analysis",
+        "type_table", "variants",
     ],
     "template": [],
     "output": ["layout"],
     "structured_text": ["plan", "template"],
     "tangent_text": ["autograd_plan", "output", "template"],
 }  # fmt: skip
-FOR_EMITTERS = {"autograd_plan", "plan", "structured_text", "tangent_text", "template", "output"}
+FOR_EMITTERS = {
+    "autograd_plan", "dtypes", "plan", "structured_text", "tangent_text", "template", "output",
+}  # fmt: skip
 MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 320, 45
 # Literals that are names of operators only by chance, and what they are here.
 WORDS = {
@@ -114,6 +124,7 @@ WORDS = {
     "pow": "part of an in-place name of Python's",
     "std": "a namespace of C++",
     "sub": "part of an in-place name of Python's",
+    "values": "the elements of a tensor, in a sample",
     "view_copy": "a tag",
 }
 

@@ -77,6 +77,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
   autocast: promote
   vmap: leading(x)
   layout: {x: contiguous, y: any}
+  dtypes: {CPU: {x: float32}, "x, y": [Floating, Half]}
+  samples:
+  - {x: [2, 3], y: '1'}
   variants: method, function
   python_module: nn
   manual_cpp_binding: True
@@ -104,6 +107,15 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         }
         for result in rule.results
     ] == [{"like": "x", "when": "y"}, {"size": "(3)", "dtype": "bool", "strides": "any"}]
+    assert [(r.key, r.argument, r.dtypes) for r in values.pop("dtypes")] == [
+        ("CPU", "x", ("Float",)),
+        (None, "x", ("Float", "Double", "Half")),
+        (None, "y", ("Float", "Double", "Half")),
+    ]
+    (sample,) = values.pop("samples")
+    (x, sizes), (y, text) = sample.arguments
+    assert (x.text, [item.text for item in sizes.items]) == ("x", ["2", "3"])
+    assert (y.text, text.text, text.is_quoted) == ("y", "1", True)
     values["precomputed"] = [line.text for line in found.precomputed]
     values["layout"] = [(layout, line.text) for layout, line in found.layout]
     values["ufunc_inner_loop"] = [(key, line.text) for key, line in found.ufunc_inner_loop]

@@ -48,6 +48,8 @@ CHANGES: dict[str, tuple[Entry, Any]] = {
     "vmap": (_PLAIN, "pointwise"),
     "layout": (_PLAIN, {"self": "contiguous"}),
     "meta": (_PLAIN, {"like": "self"}),
+    "dtypes": (_PLAIN, ["Floating"]),
+    "samples": (_PLAIN, [{"self": [2, 3]}]),
     "variants": (_PLAIN, "function, method"),
     "python_module": (_PLAIN, "nn"),
     "manual_cpp_binding": (_PLAIN, True),

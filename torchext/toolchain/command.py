@@ -185,6 +185,9 @@ class BuildExtension(cpp_extension.BuildExtension):
             linking.link_python_part(command, for_python, library, platform.origin)
         else:
             linking.remove(record.python_part_path(library))
+        for path in ext.manifest.python:
+            stem, _ = os.path.splitext(library)
+            linking.copy(path, f"{stem}_{os.path.basename(path)}")
         return library
 
     def _record(self, ext: OpLibrary) -> record.BuildRecord:
@@ -195,13 +198,16 @@ class BuildExtension(cpp_extension.BuildExtension):
         )
 
     def _install(self, built: str, target: str, text: str) -> None:
-        """Copy a library, its Python part if there is one, and the record."""
-        libraries, part = {built: target}, record.python_part_path(built)
-        if os.path.exists(part):
-            libraries[part] = record.python_part_path(target)
-        linking.install(libraries, text, record.record_path(target))
-        if not os.path.exists(part):
-            linking.remove(record.python_part_path(target))
+        """Copy a library and what belongs to it, and write the record."""
+        files, absent = {built: target}, []
+        for path_of in (record.python_part_path, record.operator_table_path):
+            if os.path.exists(path_of(built)):
+                files[path_of(built)] = path_of(target)
+            else:
+                absent.append(path_of(target))
+        linking.install(files, text, record.record_path(target))
+        for path in absent:
+            linking.remove(path)
 
     def get_ext_filename(self, fullname: str) -> str:
         if not isinstance(self.ext_map.get(fullname), OpLibrary):
@@ -245,6 +251,7 @@ class BuildExtension(cpp_extension.BuildExtension):
 
 
 def _beside(library: str) -> list[str]:
-    """Return what belongs to a library that is built: its record, its Python part if it has one."""
-    part = record.python_part_path(library)
-    return [record.record_path(library), *([part] if os.path.exists(part) else [])]
+    """Return what belongs to a library that is built: its record, and its Python part and table of
+    operators if it has them."""
+    parts = [record.python_part_path(library), record.operator_table_path(library)]
+    return [record.record_path(library), *filter(os.path.exists, parts)]

@@ -18,6 +18,8 @@ class Manifest:
     # what needs Python: the classes of backward nodes
     python_sources: list[str]
     include_dirs: list[str]
+    # what stands beside the library: the table of operators
+    python: list[str]
     # one dictionary a kernel: name, prototype, schema, location, key
     kernels: list[dict]
 
@@ -25,7 +27,7 @@ class Manifest:
 def generate(library: OpLibrary) -> Manifest:
     """Write the generated code of `library`; errors in the specs end the build, already printed."""
     if library.native_functions is None:
-        return Manifest([], [], [], [])
+        return Manifest([], [], [], [], [])
     from torchext.codegen.__main__ import main
 
     out = library.manifest_dir
@@ -49,5 +51,6 @@ def read_manifest(out: str) -> Manifest:
         sources=inside(content["sources"]),
         python_sources=inside(content["python_sources"]),
         include_dirs=inside(content["include_dirs"]),
+        python=inside(content["python"]),
         kernels=content["kernels"],
     )

@@ -64,10 +64,15 @@ def install(libraries: dict[str, str], record: str, target_record: str) -> None:
     # Without a record a library does not load: a build killed here leaves no wrong pair.
     remove(target_record)
     for library, target in changed.items():
-        shutil.copyfile(library, target + ".new")
-        shutil.copymode(library, target + ".new")
-        os.replace(target + ".new", target)
+        copy(library, target)
     write_text(target_record, record)
+
+
+def copy(path: str, target: str) -> None:
+    """Copy a file whole or not at all."""
+    shutil.copyfile(path, target + ".new")
+    shutil.copymode(path, target + ".new")
+    os.replace(target + ".new", target)
 
 
 def remove(path: str) -> None:

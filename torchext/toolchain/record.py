@@ -92,6 +92,13 @@ def python_part_path(library: str) -> str:
     return f"{stem}_python{suffix}"
 
 
+def operator_table_path(library: str) -> str:
+    """Return the path of the table of operators of a shared object: `_C.so` ->
+    `_C_operators.json`."""
+    stem, _ = os.path.splitext(library)
+    return f"{stem}_operators.json"
+
+
 def major_minor_of(version: str) -> str:
     """Return "2.13" of "2.13.0+cpu"."""
     return ".".join(version.split(".")[:2])

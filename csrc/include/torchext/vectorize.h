@@ -11,8 +11,10 @@
 #endif
 
 // Before a function: compile it for several instruction sets, and let the loader choose. It holds
-// a whole loop, and what it calls must be inlined.
-#if defined(__linux__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+// a whole loop, and what it calls must be inlined. Not with ThreadSanitizer: the loader's choice
+// would be instrumented, and is made before the sanitizer is there.
+#if defined(__linux__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_THREAD__)
 #define TORCHEXT_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define TORCHEXT_VECTOR_CLONES

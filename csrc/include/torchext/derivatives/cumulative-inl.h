@@ -45,7 +45,8 @@ at::Tensor own_share(const at::Tensor& self, const at::Tensor& level) {
 } // namespace
 
 at::Tensor cumsum_backward(const at::Tensor& grad, int64_t dim) {
-  return grad.flip(dim).cumsum(dim).flip(dim);
+  // Inductor of torch 2.11 cannot flip a tensor without dimensions.
+  return grad.dim() == 0 ? grad : grad.flip(dim).cumsum(dim).flip(dim);
 }
 
 // A stretch of elements is described by its product p and that product's tangent t; two stretches

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""python/operators.json: what the generated tests must know of each operator and the dispatcher
+does not say. The build puts it beside the library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ..dtypes import torch_name
+from ..output import File
+from ..plan import AutogradPlan, OperatorPlan, Plan
+
+
+def emit(plan: Plan) -> Iterator[File]:
+    """One file, a list of operators in the order of the spec."""
+    operators = [_operator(op) for op in plan.operators if not op.override]
+    content = {"namespace": plan.namespace, "operators": operators}
+    yield File("python/operators.json", json.dumps(content, indent=1), "python")
+
+
+def _operator(op: OperatorPlan) -> dict[str, Any]:
+    entry = op.operator
+    return {
+        "name": str(entry.name),
+        "schema": op.schema,
+        "location": op.spec_line,
+        "functional": str(op.form_of) if op.form_of else None,
+        "composite": any(k.key.startswith("CompositeImplicit") for k in op.kernels),
+        "gradients": _gradients(op.autograd),
+        "refuses_gradients": op.autograd.is_not_implemented,
+        "own_autograd": bool(op.autograd_by_key)
+        or any(kernel.key.startswith("Autograd") for kernel in op.kernels),
+        "shape_rule": any(bool(k.structured) for k in op.kernels if k.key == "Meta"),
+        "tangents": bool(op.autograd.tangents),
+        "autocast": entry.autocast,
+        "dtypes": {
+            kernel.key: {c.argument: [*map(torch_name, c.dtypes)] for c in kernel.dtype_checks}
+            for kernel in op.kernels
+            if kernel.dtype_checks
+        },
+        "samples": list(op.samples),
+    }
+
+
+def _gradients(autograd: AutogradPlan) -> list[str]:
+    """The arguments that gradients flow to."""
+    return [edge.argument for edge in autograd.node.edges] if autograd.node else []

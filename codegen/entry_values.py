@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The values of an operator's keys that are maps and lists with a form of their own: `meta:`,
+`dtypes:` and `samples:`."""
+
+from __future__ import annotations
+
+from .dispatch_keys import DISPATCH_KEYS
+from .dtypes import GROUPS, SCALAR_TYPES, scalar_types
+from .errors import did_you_mean
+from .model import DtypeRule, Line, MetaRule, ResultRule, Sample, Value
+from .yaml_reader import Node, YamlReader, kind
+
+_RESULT_KEYS = ("like", "size", "dtype", "strides", "when")
+
+
+def read_meta(reader: YamlReader, node: Node) -> MetaRule | None:
+    nodes = reader.mapping(node, ("check", "results", *_RESULT_KEYS), "'meta'")
+    if kind(node) != "a map":
+        return None
+    checks = nodes.pop("check", None)
+    results = nodes.pop("results", None)
+    if results is not None and nodes:
+        place = reader.location(next(iter(nodes.values())))
+        reader.errors.add(place, "'results' has the rules of all results")
+    if results is not None:
+        found = reader.mapping(results, None, "'results'")
+        rules = tuple(
+            _result_rule(
+                reader, name, item, reader.mapping(item, _RESULT_KEYS, f"the rule of '{name}'")
+            )
+            for name, item in found.items()
+        )
+    else:
+        rules = (_result_rule(reader, None, node, nodes),)
+    return MetaRule(reader.location(node), rules, _checks(reader, checks))
+
+
+def _result_rule(
+    reader: YamlReader, name: str | None, node: Node, nodes: dict[str, Node]
+) -> ResultRule:
+    texts = {key: reader.text(nodes[key], f"'{key}'") for key in nodes}
+    lines = {
+        key: Line(text, reader.location(nodes[key]))
+        for key, text in texts.items()
+        if text is not None
+    }
+    return ResultRule(reader.location(node), name, **lines)
+
+
+def _checks(reader: YamlReader, node: Node | None) -> tuple[Line, ...]:
+    if node is None:
+        return ()
+    items = node.value if kind(node) == "a list" else [node]
+    texts = [(reader.text(item, "a check"), item) for item in items]
+    return tuple(Line(t, reader.location(n)) for t, n in texts if t is not None)
+
+
+def read_dtypes(reader: YamlReader, node: Node) -> tuple[DtypeRule, ...]:
+    """Dtypes for all tensors, or a map of arguments and dispatch keys to that."""
+    return _dtype_rules(reader, node, None)
+
+
+def _dtype_rules(reader: YamlReader, node: Node, key: str | None) -> tuple[DtypeRule, ...]:
+    what = "'dtypes'" if key is None else f"the dtypes for {key}"
+    if kind(node) != "a map":
+        return (DtypeRule(reader.location(node), _dtypes(reader, node, what), key),)
+    found: list[DtypeRule] = []
+    for names, (key_node, value) in reader.located_mapping(node, None, what).items():
+        for name, place in reader.split(key_node, names):
+            if key is None and name in DISPATCH_KEYS:
+                found += _dtype_rules(reader, value, name)
+            else:
+                words = f"the dtypes of '{name}'"
+                found.append(DtypeRule(place, _dtypes(reader, value, words), key, name))
+    return tuple(found)
+
+
+def _dtypes(reader: YamlReader, node: Node, what: str) -> tuple[str, ...]:
+    """Names of c10, each once."""
+    found: dict[str, None] = {}
+    words = reader.texts(node, what)
+    for word, place in words:
+        known = scalar_types(word)
+        if not known:
+            hint = did_you_mean(word, [*GROUPS, *SCALAR_TYPES, *SCALAR_TYPES.values()])
+            reader.errors.add(place, f"'{word}' is no dtype and no group of dtypes", hint)
+        found.update(dict.fromkeys(known))
+    if not words and kind(node) in ("a list", "nothing"):
+        reader.errors.add(reader.location(node), f"expected {what}, got none")
+    return tuple(found)
+
+
+def read_samples(reader: YamlReader, node: Node) -> tuple[Sample, ...]:
+    """A list of maps of arguments to values."""
+    if kind(node) != "a list":
+        reader.errors.add(reader.location(node), f"expected 'samples' as a list, got {kind(node)}")
+        return ()
+    found = []
+    for item in node.value:
+        if kind(item) != "a map":
+            place = reader.location(item)
+            reader.errors.add(place, f"expected a sample as a map, got {kind(item)}")
+            continue
+        pairs = reader.located_mapping(item, None, "a sample")
+        arguments = tuple(
+            (Line(name, reader.location(key_node)), _value(reader, value))
+            for name, (key_node, value) in pairs.items()
+        )
+        found.append(Sample(reader.location(item), arguments))
+    if not node.value:
+        reader.errors.add(reader.location(node), "'samples' is an empty list")
+    return tuple(found)
+
+
+def _value(reader: YamlReader, node: Node) -> Value:
+    """A node with its place; what it means depends on the argument's type."""
+    place = reader.location(node)
+    if kind(node) == "a list":
+        reader.count(node)
+        return Value(place, items=tuple(_value(reader, item) for item in node.value))
+    if kind(node) == "a map":
+        pairs = reader.located_mapping(node, None, "a value")
+        return Value(place, entries=tuple((k, _value(reader, v)) for k, (_, v) in pairs.items()))
+    return Value(place, text=reader.text(node, "a value"), is_quoted=bool(node.style))
+
+
+READERS = {"meta": read_meta, "dtypes": read_dtypes, "samples": read_samples}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The values of an operator's keys that are more than text, each with its place in the file."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from .errors import Location
+
+
+@dataclass(frozen=True)
+class DispatchEntry:
+    """One dispatch key of a `dispatch:` map and the kernel named for it."""
+
+    key: str
+    kernel: str  # a function name, maybe with its namespace, or "cpu_fallback"
+    location: Location
+
+
+@dataclass(frozen=True)
+class Line:
+    """Text of a spec that analysis reads further."""
+
+    text: str
+    location: Location
+
+    def at(self, offset: int) -> Location:
+        """Where the character with this offset stands."""
+        return dataclasses.replace(self.location, column=self.location.column + offset)
+
+
+@dataclass(frozen=True)
+class ResultRule:
+    """What `meta:` says of one result."""
+
+    location: Location
+    name: str | None  # None: the only one
+    like: Line | None = None
+    size: Line | None = None
+    dtype: Line | None = None
+    strides: Line | None = None
+    when: Line | None = None
+
+
+@dataclass(frozen=True)
+class MetaRule:
+    """`meta:`, the shape rule of an operator."""
+
+    location: Location
+    results: tuple[ResultRule, ...]
+    checks: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True)
+class DtypeRule:
+    """Which dtypes `dtypes:` allows, for one argument or all, on one dispatch key or all."""
+
+    location: Location
+    dtypes: tuple[str, ...]  # names of c10
+    key: str | None = None
+    argument: str | None = None
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of a sample: a text, a list, or a map."""
+
+    location: Location
+    text: str | None = None
+    is_quoted: bool = False
+    items: tuple[Value, ...] | None = None
+    entries: tuple[tuple[str, Value], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One set of arguments of `samples:`."""
+
+    location: Location
+    arguments: tuple[tuple[Line, Value], ...]
