@@ -10,6 +10,6 @@ def pytest_xdist_make_scheduler(config, log):
 
     class FolderScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return nodeid.split("/")[1]
+            return nodeid.split("/")[1] if "/" in nodeid else nodeid
 
     return FolderScheduling(config, log)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests of operators share: the PrivateUse1 test device."""
+"""What tests of operators share: a device without hardware, and checks that every operator of a
+library should pass."""
 
-from torchext.testing.device import device
+from .checking import CheckError, check
+from .device import device
+from .report import Report
 
-__all__ = ["device"]
+__all__ = ["CheckError", "Report", "check", "device"]

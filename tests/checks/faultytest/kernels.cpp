@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <faultytest/kernels.h>
+#include <faultytest/ops.h>
+
+#include <atomic>
+#include <vector>
+
+namespace faultytest::native {
+
+using at::Tensor;
+
+at::Tensor right_cpu(const Tensor& x, const std::optional<Tensor>& mask, const at::Scalar& scale) {
+  const Tensor scaled = x * scale;
+  return mask.has_value() ? scaled * *mask : scaled;
+}
+
+at::Tensor right_meta(const Tensor& x, const std::optional<Tensor>& mask, const at::Scalar& scale) {
+  return right_cpu(x, mask, scale);
+}
+
+void made_cpu(const Tensor& x, const Tensor& y, int64_t /*n*/, const Tensor& out) {
+  TORCH_CHECK_INDEX(y.numel() == 0 || y.max().item<int64_t>() == 0, "faultytest::made: places");
+  out.copy_(x * 2);
+}
+
+at::Tensor not_made_cpu(const Tensor& x, int64_t n) {
+  return x * *reinterpret_cast<const int64_t*>(n);
+}
+
+at::Tensor not_made_meta(const Tensor& x, int64_t /*n*/) {
+  return at::empty_like(x);
+}
+
+std::vector<at::Tensor> parts_cpu(const Tensor& x) {
+  return {x * 2, x * 3};
+}
+
+at::Tensor looks_up_cpu(const Tensor& table, const Tensor& index) {
+  // a kernel that trusts its arguments: out of bounds it would read what is not there
+  TORCH_CHECK(table.size(0) > 0 || index.numel() == 0, "faultytest::looks_up: out of bounds");
+  return at::index_select(table, 0, index);
+}
+
+at::Tensor looks_up_meta(const Tensor& table, const Tensor& index) {
+  return at::index_select(table, 0, index);
+}
+
+int64_t number_cpu(const Tensor& /*x*/) {
+  static std::atomic<int64_t> calls{0};
+  return ++calls;
+}
+
+int64_t number_meta(const Tensor& /*x*/) {
+  return 0;
+}
+
+at::Tensor halve_cpu(const Tensor& x) {
+  return x * 0.5;
+}
+
+void quarter_cpu_(Tensor& x) {
+  x.mul_(0.25);
+}
+
+void nothing_meta(Tensor& /*x*/) {}
+
+at::Tensor own_backward_autograd(const Tensor& x) {
+  return x * 2 + (x - x.detach()) * 50;
+}
+
+at::Tensor& no_room_cpu_(Tensor& x, const Tensor& /*y*/) {
+  return x;
+}
+
+at::Tensor no_room_cpu(const Tensor& x, const Tensor& y) {
+  return x + y;
+}
+
+at::Tensor kept_strides_cpu(const Tensor& x) {
+  return x * 2;
+}
+
+at::Tensor kept_strides_meta(const Tensor& x) {
+  return (x * 2).contiguous();
+}
+
+at::Tensor like_meta(const Tensor& x) {
+  return at::empty_like(x);
+}
+
+at::Tensor& written_meta(Tensor& x) {
+  return x;
+}
+
+at::Tensor right_gradient_cpu(const Tensor& x) {
+  return x * x;
+}
+
+at::Tensor square_cpu(const Tensor& x) {
+  return x * x;
+}
+
+at::Tensor reads_memory_cpu(const Tensor& x) {
+  Tensor result = at::empty(x.sizes(), x.options());
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "reads_memory", [&] {
+    const auto* from = x.const_data_ptr<scalar_t>();
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      result.mutable_data_ptr<scalar_t>()[i] = from[i];
+    }
+  });
+  return result;
+}
+
+at::Tensor needs_elements_cpu(const Tensor& x) {
+  TORCH_CHECK(x.numel() > 0, "faultytest::needs_elements: no elements");
+  return x * 2;
+}
+
+at::Tensor claims_int_cpu(const Tensor& x) {
+  TORCH_CHECK(x.is_floating_point(), "faultytest::claims_int: floating point only");
+  return x * 2;
+}
+
+at::Tensor bad_half_cpu(const Tensor& x) {
+  return x.scalar_type() == at::kHalf ? x * 2.1 : x * 2;
+}
+
+at::Tensor twice_cpu(const Tensor& x) {
+  return x * 2;
+}
+
+at::Tensor& thrice_cpu_(Tensor& x) {
+  return x.mul_(3);
+}
+
+at::Tensor& twice_out_cpu(const Tensor& x, Tensor& out) {
+  out.resize_(x.sizes());
+  return out.copy_(x * 2); // converts, which out= does not
+}
+
+at::Tensor& twice_out_meta(const Tensor& x, Tensor& out) {
+  out.resize_(x.sizes());
+  return out;
+}
+
+at::Tensor whole_cpu(const Tensor& x) {
+  return x - x.sum();
+}
+
+at::Tensor hidden_write_cpu(const Tensor& x) {
+  Tensor result = x.clone();
+  const_cast<Tensor&>(x).data().add_(1);
+  return result;
+}
+
+at::Tensor one_size_meta(const Tensor& x) {
+  return at::empty({x.size(0)}, x.options()); // a number, where a SymInt belongs
+}
+
+at::Tensor own_cast_autocast(const Tensor& x) {
+  const c10::impl::ExcludeDispatchKeyGuard guard(c10::DispatchKey::AutocastCPU);
+  return ::faultytest::own_cast(at::autocast::cached_cast(at::kBFloat16, x, at::kCPU));
+}
+
+at::Tensor on_cpu_privateuse1(const Tensor& x) {
+  return x.cpu() * 2;
+}
+
+at::Tensor takes_a_stream_cpu(c10::Stream /*s*/, const Tensor& x) {
+  return x * 2;
+}
+
+at::Tensor draws_cpu(const Tensor& x, std::optional<at::Generator> generator) {
+  return at::rand(x.sizes(), generator, x.options());
+}
+
+at::Tensor draws_meta(const Tensor& x, std::optional<at::Generator> /*generator*/) {
+  return at::empty_like(x);
+}
+
+} // namespace faultytest::native

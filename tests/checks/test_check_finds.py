@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every check fails for a mistake of its kind, and for no operator that has none."""
+
+import re
+
+import pytest
+import torch
+
+from torchext.testing import CheckError, check
+from torchext.testing.checks import CHECKS
+from torchext.testing.report import State
+
+# operator -> the checks that fail, and words of what the first of them says
+FAILURES = {
+    "kept_strides": ("meta", r"permuted arguments.*\[1, 3\].*\[4, 1\]"),
+    "wrong_gradient": ("gradcheck", "Jacobian mismatch"),
+    "wrong_tangent": ("forward_mode", "Jacobian computed with forward mode mismatch"),
+    "wrong_second": ("gradgradcheck", "Jacobian mismatch"),
+    "reads_memory": ("layouts vmap meta", "with permuted arguments: .*not close"),
+    "needs_elements": ("empty", "size 3 -> 0: the operator raises .* its Meta kernel gives"),
+    "claims_int": ("dtypes", "torch.int64 is in `dtypes:`, and raises RuntimeError"),
+    "bad_half": ("dtypes", "torch.float16 against float64"),
+    "twice_": ("forms opcheck compile compile_dynamic", "not close"),
+    "twice.out": ("forms opcheck compile_dynamic", "out= of torch.bool is taken for result 0"),
+    "whole": ("vmap", r"in_dims=\(0,\): .*not close"),
+    "hidden_write": ("opcheck layouts autocast", "Argument x is not defined as mutable"),
+    "one_size": ("compile_dynamic empty", "compiled again for other sizes"),
+    "own_cast": ("autocast", "bfloat16 != torch.float32"),
+    "number": ("layouts opcheck pickle", r"permuted arguments: results \[\d+\], not"),
+    "halve_": ("forms", "not close"),
+    "own_backward": ("gradcheck forward_mode", "Jacobian mismatch"),
+    "no_room_": ("samples", "no sample has a result that fits what is written to"),
+    "not_made": ("samples", "no samples, and none could be made from the schema"),
+    "takes_a_stream": ("samples", "no samples, and none could be made from the schema"),
+    "on_cpu": ("device", "a result is on another device"),
+}
+WITHOUT_A_MISTAKE = set(
+    "right made single integers complexes on_devices parts parts.out looks_up halve no_room twice "
+    "no_second draws".split()
+)
+
+
+@pytest.mark.parametrize("operator", FAILURES)
+def test_a_mistake_fails_its_checks_and_no_others(operator, faulty_report):
+    checks, words = FAILURES[operator]
+    failed = {c.check: c.reason for c in faulty_report.failures if c.operator == operator}
+    assert set(failed) == set(checks.split())
+    reason = " ".join(failed[checks.split()[0]].split())
+    assert re.search(words, reason), reason
+
+
+def test_operators_without_a_mistake_fail_nothing(faulty_report):
+    failed = {cell.operator for cell in faulty_report.failures}
+    assert not failed & WITHOUT_A_MISTAKE
+    assert failed | WITHOUT_A_MISTAKE == set(faulty_report.locations)
+
+
+def test_every_check_fails_for_some_mistake(faulty_report):
+    assert {cell.check for cell in faulty_report.failures} == set(CHECKS)
+
+
+def test_where_the_samples_fail_nothing_else_is_checked(faulty_report):
+    cells = [c for c in faulty_report.cells.values() if c.operator == "takes_a_stream"]
+    assert [c.state for c in cells] == [State.FAILED] + [State.NOTHING] * (len(CHECKS) - 1)
+
+
+def test_samples_are_made_from_the_schema_and_the_meta_kernel(faulty_report):
+    assert faulty_report.made_samples == ["made"]
+    assert faulty_report.cells["made", "layouts"].state is State.PASSED
+
+
+def test_what_an_operator_refuses_by_name_is_no_failure(faulty_report):
+    refused = {(c.operator, c.check) for c in faulty_report.cells.values()
+               if c.state is State.REFUSED}  # fmt: skip
+    assert refused == {
+        ("no_second", "gradgradcheck"),
+        ("draws", "device"),
+        *((name, "vmap") for name in ("parts", "parts.out", "number", "halve_")),
+    }
+    reason = faulty_report.cells["no_second", "gradgradcheck"].reason
+    assert reason == "derivative for faultytest::twice is not implemented"
+
+
+def test_the_end_is_an_error_that_counts(faulty_library):
+    with pytest.raises(CheckError, match="1 checks of faultytest failed") as raised:
+        check(faulty_library, operators=["faultytest::whole"], checks=["vmap", "meta"])
+    assert [c.check for c in raised.value.report.failures] == ["vmap"]
+
+
+def test_the_matrix_is_printed_and_written_as_a_page(faulty_library, tmp_path, capsys):
+    page = tmp_path / "matrix.html"
+    report = check(
+        faulty_library,
+        operators=["right", "whole"],
+        checks=["vmap", "dtypes"],
+        html=page,
+        raise_exception=False,
+    )
+    printed = capsys.readouterr().out
+    lines = printed.splitlines()
+    assert lines[0] == f"faultytest on torch {torch.__version__}"
+    assert "right  ✓ ✓ " in lines and "whole  ✗ – " in lines
+    assert [x.rstrip() for x in lines] == [x.rstrip() for x in str(report).splitlines()]
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert text.count("<tr>") == 3 and text.count("class=failed") == 2  # the cell and the legend
+    assert "native_functions.yaml" in text and "not close" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"operators": ["wholes"]}, "there is no operator 'wholes', but whole"),
+        ({"operators": ["xyz"]}, "there is no operator 'xyz', but right, made"),
+        ({"operators": "whole"}, "the operators are a list of names, not 'whole'"),
+        ({"operators": []}, "the list of operators is empty"),
+        ({"checks": ["vmaps"]}, "there is no check 'vmaps', but vmap"),
+    ],
+    ids=str,
+)
+def test_names_that_mean_nothing_are_errors(arguments, words, faulty_library):
+    with pytest.raises(ValueError, match=words):
+        check(faulty_library, **arguments)
+
+
+def known_failures(tmp_path, text):
+    path = tmp_path / "known.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_known_failures_are_no_failures(faulty_library, tmp_path):
+    known = known_failures(
+        tmp_path,
+        "# of the tests\n\nfaultytest::whole vmap: its rule is wrong\n"
+        "reads_memory  vmap , layouts: strides\ntakes_a_stream samples: no sample has a stream\n",
+    )
+    report = check(
+        faulty_library,
+        operators=["whole", "reads_memory", "takes_a_stream"],
+        checks=["samples", "vmap", "layouts", "pickle"],
+        known_failures=known,
+    )
+    cell = report.cells["whole", "vmap"]
+    assert cell.state is State.KNOWN and cell.reason.startswith("its rule is wrong (in_dims=")
+    assert report.count(State.KNOWN) == 4
+    assert "K whole vmap: its rule is wrong" in str(report)
+
+
+def test_a_known_failure_that_passes_fails(faulty_library, tmp_path):
+    known = known_failures(tmp_path, "twice vmap: once was slow\n")
+    report = check(
+        faulty_library,
+        operators=["twice"],
+        checks=["vmap", "pickle"],
+        known_failures=known,
+        raise_exception=False,
+    )
+    (failure,) = report.failures
+    assert failure.check == "vmap" and "once was slow" in failure.reason
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("whole vmap", "expected 'OPERATOR CHECKS: REASON'"),
+        ("whole vmap:", "expected 'OPERATOR CHECKS: REASON'"),
+        ("wholes vmap: x", "'faultytest' has no operator 'wholes'"),
+        ("whole vmaps: x", "there is no check 'vmaps', but samples, opcheck"),
+        ("whole *: x", "expected 'OPERATOR CHECKS: REASON'"),
+        ("other::whole vmap: x", "'faultytest' has no operator 'other::whole'"),
+        ("whole vmap: x\nwhole vmap: y", "whole vmap stands twice"),
+    ],
+)
+def test_mistakes_in_the_file_of_known_failures(line, words, faulty_library, tmp_path):
+    known = known_failures(tmp_path, f"# x\n{line}\n")
+    with pytest.raises(ValueError, match=rf"known.txt:[23]: {words}"):
+        check(faulty_library, known_failures=known)
+
+
+def test_a_library_without_a_table_of_operators_says_so(faulty_library, tmp_path):
+    from torchext.testing.facts import read_facts
+
+    with pytest.raises(FileNotFoundError, match="has no table of operators .* build it again"):
+        read_facts(str(tmp_path / "_C.so"))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`pytest --torchext NAME`, in processes of its own."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from library_build import ROOT
+
+TESTS = 35 * 16  # operators and checks
+
+
+def run_pytest(folder, *arguments):
+    """Run pytest in a folder; returns the exit status and what it printed."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    environment.pop("PYTEST_ADDOPTS", None)
+    result = subprocess.run(
+        command, check=False, cwd=folder, env=environment, capture_output=True, text=True
+    )
+    return result.returncode, result.stdout + result.stderr
+
+
+@pytest.mark.slow
+def test_every_operator_and_check_is_a_test(faulty_library, tmp_path):
+    (tmp_path / "test_own.py").write_text("def test_own():\n    assert True\n")
+    known = tmp_path / "known.txt"
+    known.write_text(
+        "faultytest::whole vmap: its rule is wrong\n"
+        "faultytest::bad_half dtypes: rounds\n"
+        "myns::softmax vmap: of the other library\n"
+        "faultytest::twice layouts: was slow\n"
+    )  # fmt: skip
+    arguments = ["--torchext", str(faulty_library), "--torchext-known-failures", str(known)]
+    # Of the other library, which is named as well, no test is run: -k leaves them out.
+    others = ["--torchext", "torchext", "-k", "faultytest_library"]
+    status, printed = run_pytest(tmp_path, "-rfxs", *arguments, *others)
+    assert status == 1
+    failed = set(re.findall(r"^FAILED \S*faultytest_library.so::(\S+)", printed, re.MULTILINE))
+    assert {"wrong_gradient::gradcheck", "reads_memory::layouts"} <= failed
+    assert {"takes_a_stream::samples", "twice::layouts"} <= failed
+    assert not {"whole::vmap", "bad_half::dtypes", "right::vmap"} & failed
+    assert "native_functions.yaml" in printed
+    assert "it no longer fails; it is known to fail: was slow" in printed
+    assert re.search(r"XFAIL .*whole::vmap - its rule is wrong", printed)
+    numbers = dict(re.findall(r"(\d+) (failed|passed|skipped|xfailed)", printed)[::-1])
+    counts = {name: int(count) for count, name in numbers.items()}
+    assert sum(counts.values()) == TESTS  # and no test of the folder's own
+    assert counts["xfailed"] == 2
+    assert "test_own" not in printed
+
+
+def test_paths_on_the_command_line_run_as_well(faulty_library, tmp_path):
+    (tmp_path / "test_own.py").write_text("def test_own():\n    assert True\n")
+    status, printed = run_pytest(
+        tmp_path, "--collect-only", "test_own.py", "--torchext", str(faulty_library)
+    )
+    assert status == 0
+    assert "::test_own" in printed and "::right::opcheck" in printed
+    assert f"{TESTS + 1} tests collected" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--torchext", "no_such_library"], "there is no package 'no_such_library'"),
+        (["--torchext-known-failures", "x"], "is for --torchext NAME"),
+        (["--torchext", "LIBRARY", "--torchext-known-failures", "x"], "No such file.*'x'"),
+    ],
+    ids=["no_library", "known_failures_alone", "no_file"],
+)
+def test_mistakes_of_the_command_line(arguments, words, faulty_library, tmp_path):
+    arguments = [str(faulty_library) if a == "LIBRARY" else a for a in arguments]
+    status, printed = run_pytest(tmp_path, *arguments)
+    assert status in (2, 4), printed  # an error while collecting, or of usage
+    assert re.search(words, printed), printed
+    assert "Traceback" not in printed and "passed" not in printed
+
+
+def test_the_plugin_may_be_named_where_it_is_installed(tmp_path):
+    (tmp_path / "test_own.py").write_text("def test_own():\n    assert True\n")
+    status, printed = run_pytest(tmp_path, "-p", "torchext.pytest_plugin", "test_own.py")
+    assert status == 0, printed
+
+
+def test_without_the_option_pytest_does_not_import_torch(tmp_path):
+    (tmp_path / "test_own.py").write_text(
+        "import sys\n\n\ndef test_own():\n    assert 'torch' not in sys.modules\n"
+    )
+    status, printed = run_pytest(tmp_path, "test_own.py")
+    assert status == 0, printed
+    assert "1 passed" in printed

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One call of an operator as a value: its arguments, and the tensors in them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+
+@dataclass(frozen=True)
+class Call:
+    """Arguments of one call, by name, in the order of the schema."""
+
+    overload: torch._ops.OpOverload
+    arguments: dict[str, Any]
+    # names of arguments whose tensors never require grad
+    without_gradient: frozenset[str] = frozenset()
+    # names of arguments whose tensors have a dtype of their own
+    fixed_dtypes: frozenset[str] = frozenset()
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The positional arguments up to the first that is not given."""
+        positional = [a.name for a in self.overload._schema.arguments if not a.kwarg_only]
+        given = itertools.takewhile(lambda name: name in self.arguments, positional)
+        return tuple(self.arguments[name] for name in given)
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """The other arguments, by name."""
+        return dict(list(self.arguments.items())[len(self.args) :])
+
+    def run(self) -> Any:
+        """Call the operator."""
+        return self.overload(*self.args, **self.kwargs)
+
+    @property
+    def named_tensors(self) -> list[tuple[str, torch.Tensor]]:
+        """Every tensor, with the name of its argument; a list has several."""
+        return [
+            (name, leaf)
+            for name, value in self.arguments.items()
+            for leaf in pytree.tree_leaves(value)
+            if isinstance(leaf, torch.Tensor)
+        ]
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """Every tensor, in order."""
+        return [tensor for _, tensor in self.named_tensors]
+
+    def map_tensors(self, function: Callable[[torch.Tensor], torch.Tensor]) -> Call:
+        """The same call on other tensors."""
+        return self.map_named(lambda _, tensor: function(tensor))
+
+    def map_named(self, function: Callable[[str, torch.Tensor], torch.Tensor]) -> Call:
+        """The same call on other tensors, which may depend on the argument's name."""
+
+        def converted(name: str, value: Any) -> Any:
+            def convert(leaf: Any) -> Any:
+                return function(name, leaf) if isinstance(leaf, torch.Tensor) else leaf
+
+            return pytree.tree_map(convert, value)
+
+        arguments = {name: converted(name, value) for name, value in self.arguments.items()}
+        return self.with_arguments(arguments)
+
+    def with_tensors(self, tensors: Iterable[torch.Tensor]) -> Call:
+        """The same call on these tensors, in the order of `tensors`."""
+        remaining = iter(tensors)
+        return self.map_tensors(lambda _: next(remaining))
+
+    def with_arguments(self, arguments: dict[str, Any]) -> Call:
+        """The same call with other arguments."""
+        return Call(self.overload, arguments, self.without_gradient, self.fixed_dtypes)
+
+    def on(self, overload: torch._ops.OpOverload) -> Call:
+        """The call of another form of the operator: with those of the arguments that it takes."""
+        names = [a.name for a in overload._schema.arguments]
+        kept = {name: self.arguments[name] for name in names if name in self.arguments}
+        return Call(overload, kept, self.without_gradient, self.fixed_dtypes)
+
+
+def tensors_of(result: Any) -> list[torch.Tensor]:
+    """The tensors of what an operator returns; those that are None or undefined are left out."""
+    return [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+
+
+def others_of(result: Any) -> list[Any]:
+    """What an operator returns beside tensors: numbers, and where a result is missing."""
+    leaves = pytree.tree_leaves(result, is_leaf=lambda value: value is None)
+    return ["a tensor" if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+
+
+def strided_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy with the same strides, other elements between its own included."""
+    made = torch.empty_strided(
+        tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+    )
+    return made.copy_(tensor)
+
+
+def written_arguments(overload: torch._ops.OpOverload) -> list[torch._C.Argument]:
+    """The arguments that the operator writes to."""
+    arguments = overload._schema.arguments
+    return [a for a in arguments if a.alias_info is not None and a.alias_info.is_write]
+
+
+def out_arguments(overload: torch._ops.OpOverload) -> list[torch._C.Argument]:
+    """The keyword-only ones among them: those of an out= form."""
+    return [a for a in written_arguments(overload) if a.kwarg_only]

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torchext.testing.check: every check on every operator of a library."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import sys
+import time
+import warnings
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+import torch
+
+from .. import library as libraries
+from .checks import CHECKS
+from .facts import Facts, read_facts
+from .known_failures import KnownFailures
+from .report import Cell, Report, State
+from .subject import NotApplicable, Refused, Subject
+
+
+class CheckError(AssertionError):
+    """What `check` raises where an operator falls short; `report` has all of it."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        count = len(report.failures)
+        super().__init__(f"{count} checks of {report.namespace} failed, see the matrix above")
+
+
+def check(
+    library: str | os.PathLike,
+    *,
+    operators: Iterable[str] | None = None,
+    checks: Iterable[str] | None = None,
+    known_failures: str | os.PathLike | None = None,
+    html: str | os.PathLike | None = None,
+    raise_exception: bool = True,
+) -> Report:
+    """Run every check on every operator of a library, print the matrix and return it.
+
+    library: the namespace of a loaded library, or what `torchext.load_library` takes, which is
+    then loaded: a package's name, or a path.
+    operators: names such as "mul.Tensor", with or without namespace; all where it is None.
+    checks: names of the matrix's columns; all where it is None.
+    known_failures: a file with a line `OPERATOR CHECKS: REASON` for each check that is expected to
+    fail; one that passes is a failure.
+    html: where to write the matrix as a page.
+    raise_exception: whether CheckError, an AssertionError, is raised at the end where a check
+    failed that is not known.
+
+    Runs on the CPU, on the operators' `samples:`, or on some made from the schema where the Meta
+    kernel takes them; without samples the check "samples" fails. A row is printed as it comes:
+    where a kernel ends the process, the last mark is that before it. Raises ValueError for names
+    that mean nothing, ImportError where the library cannot be loaded. Takes a few seconds an
+    operator, most of them in torch.compile. The check "device" needs a process that has run no
+    backward yet.
+    """
+    runner = Runner(library, operators, checks, known_failures)
+    if "device" in runner.checks:
+        prepare_test_device()
+    report = runner.new_report()
+    _print(report.heading() + "\n")
+    for subject in runner.subjects:
+        _print(report.label(subject.facts.name))
+        for name in runner.checks:
+            cell = runner.cell(subject, name)
+            report.add(cell)
+            _print(f"{cell.state.value} ")
+        _print("\n")
+    if html is not None:
+        Path(html).write_text(report.to_html(), encoding="utf-8")
+    _print(report.summary() + "\n")
+    if raise_exception and not report.passed:
+        raise CheckError(report)
+    return report
+
+
+def _print(text: str) -> None:
+    """Print at once, and whatever the encoding of the terminal."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print(text.encode(encoding, "replace").decode(encoding), end="", flush=True)
+
+
+class Runner:
+    """The operators, checks and known failures of one run."""
+
+    def __init__(
+        self,
+        library: str | os.PathLike,
+        operators: Iterable[str] | None = None,
+        checks: Iterable[str] | None = None,
+        known_failures: str | os.PathLike | None = None,
+        other_namespaces: Collection[str] = (),
+    ) -> None:
+        facts = facts_of(library)
+        self.namespace = facts[0].namespace
+        self.checks = _chosen(checks, list(CHECKS), "check")
+        names = [f.name for f in facts]
+        wanted = set(_chosen(operators, names, "operator", f"{self.namespace}::"))
+        self.known = KnownFailures()
+        if known_failures is not None:
+            self.known = KnownFailures.read(
+                known_failures, self.namespace, names, list(CHECKS), other_namespaces
+            )
+        self.subjects = [Subject(f) for f in facts if f.name in wanted]
+
+    def new_report(self) -> Report:
+        """A report without cells."""
+        places = {s.facts.name: s.facts.location for s in self.subjects}
+        made = [s.facts.name for s in self.subjects if s.samples and s.has_made_samples]
+        return Report(self.namespace, torch.__version__, self.checks, places, made_samples=made)
+
+    def cell(self, subject: Subject, name: str) -> Cell:
+        """Run one check of one operator."""
+        began = time.perf_counter()
+        state, reason, error = _outcome(subject, name)
+        known = self.known.reason(subject.facts.name, name)
+        if known is not None and state is State.FAILED:
+            state, reason = State.KNOWN, f"{known} ({(reason.splitlines() or [''])[0]})"
+        elif known is not None and state is State.PASSED:
+            reason = f"it no longer fails; it is known to fail: {known}"
+            state = State.FAILED
+        seconds = time.perf_counter() - began
+        return Cell(subject.facts.name, name, state, reason, seconds, error)
+
+
+def facts_of(library: str | os.PathLike) -> list[Facts]:
+    """What the table of a library says, which is loaded; ValueError where it has no operators."""
+    facts = read_facts(libraries.loaded_path(library))
+    if not facts:
+        raise ValueError(f"{os.fspath(library)} has no operators")
+    return facts
+
+
+def _chosen(
+    names: Iterable[str] | None, known: list[str], what: str, prefix: str = ""
+) -> list[str]:
+    if names is None:
+        return known
+    if isinstance(names, str):
+        raise ValueError(f"the {what}s are a list of names, not {names!r}")
+    asked = [name.removeprefix(prefix) for name in names]
+    if not asked:
+        raise ValueError(f"the list of {what}s is empty")
+    for name in asked:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1) or known[:20]
+            raise ValueError(f"there is no {what} {name!r}, but {', '.join(close)}")
+    return [name for name in known if name in asked]
+
+
+def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | None]:
+    try:
+        with _quiet(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            if name != "samples":
+                try:
+                    CHECKS["samples"](subject)
+                except AssertionError as error:
+                    raise NotApplicable("the check of samples fails") from error
+            CHECKS[name](subject)
+    except NotApplicable as reason:
+        return State.NOTHING, str(reason), None
+    except Refused as reason:
+        return State.REFUSED, str(reason), reason
+    except Exception as error:  # whatever an operator raises is its failure
+        text = str(error)
+        if not isinstance(error, AssertionError) or not text:
+            text = f"{type(error).__name__}: {text}"
+        return State.FAILED, text, error
+    return State.PASSED, "", None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without warnings of torch's prototypes, of fallbacks and of resized out= tensors."""
+    functorch = torch._C._functorch
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        functorch._set_vmap_fallback_warning_enabled(False)
+        try:
+            yield
+        finally:
+            functorch._set_vmap_fallback_warning_enabled(True)
+
+
+def prepare_test_device() -> None:
+    """Bring the test device up before the first backward; its check says why it cannot be."""
+    from .device import device
+
+    with contextlib.suppress(RuntimeError):
+        device()
+
+
+__all__ = ["CheckError", "Facts", "Runner", "check", "facts_of", "prepare_test_device"]

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""First and second derivatives against finite differences; where there is no formula, that the
+operator says so.
+
+Their messages are whole: PYTEST_DONT_REWRITE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import torch
+from torch.autograd.gradcheck import GradcheckError
+
+from ..calls import Call
+from ..subject import NotApplicable, Refused, Subject, has_gradient
+
+_DTYPES = (torch.float64, torch.complex128)
+# What torch and generated code say where a derivative is missing.
+_MISSING = re.compile(
+    r"derivative for .* is not implemented|automatic differentiation|is not differentiable"
+    r"|forward-mode differentiation|forward AD with .* does not support"
+)
+# Entries of a Jacobian from which on random directions are enough.
+_LARGE = 1 << 20
+
+
+def gradcheck(subject: Subject) -> None:
+    """Gradients in float64 and complex128 against finite differences, batched ones too. Without a
+    formula: no result requires grad, or backward raises."""
+    subject.refuse_random()
+    if subject.outs or not subject.may_have_gradients:
+        _check_that_nothing_is_lost(subject)
+        return
+    for call, function in _calls(subject):
+        assert torch.autograd.gradcheck(
+            function, call.tensors, check_batched_grad=True, fast_mode=_is_large(call, function)
+        )
+
+
+def gradgradcheck(subject: Subject) -> None:
+    """Second derivatives in float64 and complex128 against finite differences, reverse over reverse
+    and, with forward mode, forward over reverse."""
+    subject.refuse_random()
+    _check_or_refuse(
+        subject, torch.autograd.gradgradcheck, check_fwd_over_rev=subject.facts.tangents
+    )
+
+
+def forward_mode(subject: Subject) -> None:
+    """Tangents in float64 and complex128 against finite differences, batched ones too. Without a
+    formula: a tangent raises."""
+    subject.refuse_random()
+    if subject.outs:
+        raise NotApplicable("an out= form has no tangent")
+    if not (subject.facts.tangents or subject.facts.composite or subject.facts.own_autograd):
+        _check_that_a_tangent_raises(subject)
+        return
+    _check_or_refuse(
+        subject,
+        torch.autograd.gradcheck,
+        check_forward_ad=True,
+        check_backward_ad=False,
+        check_batched_forward_grad=True,
+    )
+
+
+def _check_or_refuse(subject: Subject, check: Callable[..., bool], **options: bool) -> None:
+    """Run one of torch's checks on every call; Refused where one lacks a derivative by name."""
+    refusal: Exception | None = None
+    for call, function in _calls(subject):
+        try:
+            assert check(function, call.tensors, fast_mode=_is_large(call, function), **options)
+        except RuntimeError as error:
+            if isinstance(error, GradcheckError) or not _MISSING.search(str(error)):
+                raise
+            refusal = error
+    if refusal is not None:
+        raise Refused(_first_line(refusal)) from refusal
+
+
+def _calls(subject: Subject) -> Iterator[tuple[Call, Callable]]:
+    """Calls whose differentiable tensors require grad, in each of the dtypes that the operator
+    takes, with what they do as a function of those tensors."""
+    if subject.outs:
+        raise NotApplicable("an out= form has no gradient")
+    if not subject.may_have_gradients:
+        raise NotApplicable("no formula")
+    dtypes = [dtype for dtype in _DTYPES if dtype in subject.taken]
+    if not dtypes:
+        raise NotApplicable("finite differences need float64 or complex128")
+    found = 0
+    for dtype in dtypes:
+        for call in subject.calls_with_gradient(dtype):
+            found += 1
+            yield call, _differentiable_results(subject, call)
+    if not found:
+        raise NotApplicable("no sample has a differentiable tensor")
+
+
+def _differentiable_results(subject: Subject, call: Call) -> Callable:
+    """The call as a function of its tensors, without the results that have no gradient."""
+    function = subject.function(call)
+    return lambda *tensors: tuple(r for r in function(*tensors) if has_gradient(r))
+
+
+def _is_large(call: Call, function: Callable) -> bool:
+    """Whether the Jacobian is too large to be computed whole."""
+    inputs = sum(t.numel() for t in call.tensors if t.requires_grad)
+    with torch.no_grad():
+        return inputs * sum(r.numel() for r in function(*call.tensors)) > _LARGE
+
+
+def _check_that_nothing_is_lost(subject: Subject) -> None:
+    """A gradient that nobody wrote must not be zero without a word."""
+    raised = checked = 0
+    for call in subject.calls(subject.wide_dtype):
+        subject.run(call)  # what it refuses without gradients is not about them
+        leaves = [t for t in call.tensors if has_gradient(t)]
+        for leaf in leaves:
+            leaf.requires_grad_()
+        checked += bool(leaves)
+        try:
+            results = [r for r in subject.run(call) if r.requires_grad] if leaves else []
+            if results:
+                ones = list(map(torch.ones_like, results))
+                torch.autograd.grad(results, leaves, ones, allow_unused=True)
+        except RuntimeError as error:
+            if not _MISSING.search(str(error)):
+                raise
+            raised += 1
+            continue
+        assert not (results and subject.facts.refuses_gradients), (
+            f"{subject.overload} has no formula, and backward through it raises nothing"
+        )
+    if not checked:
+        raise NotApplicable("no sample has a differentiable tensor")
+    reason = "an out= form" if subject.outs else "no formula"
+    says = "and it says so" if raised else "and no result requires grad"
+    raise NotApplicable(f"{reason}, {says}")
+
+
+def _check_that_a_tangent_raises(subject: Subject) -> None:
+    checked = 0
+    for call in subject.calls(subject.wide_dtype):
+        primals = tuple(call.tensors)
+        if not primals or not all(map(has_gradient, primals)) or not subject.run(call):
+            continue
+        checked += 1
+        subject.run(call)
+        try:
+            _, found = torch.func.jvp(
+                subject.function(call), primals, tuple(map(torch.ones_like, primals))
+            )
+        except RuntimeError as error:
+            if not _MISSING.search(str(error)):
+                raise
+            continue
+        lost = [t for t in found if not t.any()]
+        assert not (lost and subject.facts.refuses_gradients), (
+            f"{subject.overload} has no formula for tangents and drops them without a word"
+        )
+    raise NotApplicable(
+        "no formula, and it says so" if checked else "no sample has differentiable tensors only"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

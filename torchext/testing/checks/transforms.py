@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Transforms of torch against plain calls: vmap, torch.compile, autocast, devices, pickle.
+
+Their messages are whole: PYTEST_DONT_REWRITE.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Iterator
+
+import torch
+from torch._dynamo.testing import CompileCounterWithBackend
+
+from .. import device as test_devices
+from ..calls import Call
+from ..samples import Sample, resized, sizes_in
+from ..subject import NotApplicable, Refused, Subject, has_gradient
+
+_OPCHECK_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor")
+
+Tensors = tuple[torch.Tensor, ...]
+
+
+def opcheck(subject: Subject) -> None:
+    """torch.library.opcheck, all of its tests, with and without gradients."""
+    # What its tests of AOTDispatcher compare are results of two calls.
+    tests = _OPCHECK_TESTS if subject.is_random else torch.library._OPCHECK_DEFAULT_UTILS
+    for call in subject.calls():
+        given = subject.with_outs(call)
+        torch.library.opcheck(subject.overload, given.args, given.kwargs, test_utils=tests)
+        flags = subject.differentiable(call)
+        # A leaf that requires grad cannot be written to.
+        names = [name for name, _ in call.named_tensors]
+        flags = [flag and name not in subject.writes for flag, name in zip(flags, names)]
+        if any(flags):
+            pairs = zip(call.tensors, flags)
+            given = call.with_tensors([t.clone().requires_grad_(flag) for t, flag in pairs])
+            torch.library.opcheck(subject.overload, given.args, given.kwargs, test_utils=tests)
+
+
+def vmap(subject: Subject) -> None:
+    """torch.vmap against a loop: every tensor batched, in the first or in the last dimension, and
+    each one alone."""
+    subject.refuse_random()
+    checked = 0
+    for call in subject.calls(subject.wide_dtype):
+        writes = [name in subject.writes for name, _ in call.named_tensors]
+        count = len(writes)
+        alone = [tuple(0 if i == j else None for j in range(count)) for i in range(count)]
+        for in_dims in dict.fromkeys([(0,) * count, (-1,) * count, *alone] if count else []):
+            is_read = [d is not None for d, written in zip(in_dims, writes) if not written]
+            is_lost = [w and d is None for d, w in zip(in_dims, writes)]
+            if any(is_lost) and any(is_read):
+                continue  # what is written to has no room for the batch
+            _check_vmap(subject, call, in_dims)
+            checked += 1
+    if not checked:
+        raise NotApplicable("it takes no tensors")
+
+
+def _check_vmap(subject: Subject, call: Call, in_dims: tuple[int | None, ...]) -> None:
+    outs = [t for name, t in subject.with_outs(call).named_tensors if name in subject.outs]
+    function = subject.function(call, takes_outs=True)
+    examples = [_variations(t, 3) for t in call.tensors]
+    batched = [
+        torch.stack(several, d) if d is not None else t
+        for t, several, d in zip(call.tensors, examples, in_dims)
+    ]
+    batched_outs = [torch.stack([t] * 3) for t in outs]
+    try:
+        found = torch.func.vmap(function, (*in_dims, *[0] * len(outs)))(*batched, *batched_outs)
+    except RuntimeError as error:
+        if "Batching rule not implemented" not in str(error):
+            raise
+        raise Refused(str(error).splitlines()[0]) from error
+    loop = []
+    for i in range(3):
+        given = [t if d is None else e[i] for t, e, d in zip(call.tensors, examples, in_dims)]
+        loop.append(function(*given, *map(torch.clone, outs)))
+    wanted = tuple(torch.stack(parts) for parts in zip(*loop))
+    torch.testing.assert_close(
+        found, wanted, equal_nan=True, msg=lambda text: f"in_dims={in_dims}: {text}"
+    )
+
+
+def _variations(t: torch.Tensor, count: int) -> list[torch.Tensor]:
+    """Examples that have the elements of the tensor: in another order, unless they are integers,
+    which may be places or offsets."""
+    differs = has_gradient(t)
+    return [t.flatten().roll(i if differs else 0).view_as(t) for i in range(count)]
+
+
+def compile_static(subject: Subject) -> None:
+    """torch.compile(fullgraph=True) against eager, gradients included."""
+    _refuse_numbers(subject)
+    calls = [call for call in subject.calls() if _is_traceable(call)]
+    if not calls:
+        raise NotApplicable("torch.compile takes no generator")
+    for call in calls:
+        _check_compiled(subject, [call], dynamic=False)
+
+
+def compile_dynamic(subject: Subject) -> None:
+    """torch.compile(fullgraph=True, dynamic=True) against eager, on the sample and with every size
+    in turn doubled where the operator takes it, without compiling again."""
+    _refuse_numbers(subject)
+    checked = 0
+    for sample in subject.samples:
+        call = subject.call(sample)
+        if subject.fits(call) and _is_traceable(call):
+            _check_compiled(subject, [call, *_doubled(subject, sample)], dynamic=True)
+            checked += 1
+    if not checked:
+        raise NotApplicable("torch.compile takes no generator")
+
+
+def _refuse_numbers(subject: Subject) -> None:
+    """Leave a check in torch.compile, which traces no operator that returns a number."""
+    if any("Tensor" not in str(r.type) for r in subject.overload._schema.returns):
+        raise NotApplicable("torch.compile takes no operator that returns other than tensors")
+
+
+def _is_traceable(call: Call) -> bool:
+    """Whether torch.compile takes the arguments: it takes no generator."""
+    return not any(isinstance(value, torch.Generator) for value in call.arguments.values())
+
+
+def _doubled(subject: Subject, sample: Sample) -> Iterator[Call]:
+    """The calls of the sample with another size that the operator takes."""
+    for size in sizes_in(sample):
+        call = subject.call(resized(sample, size, 2 * size))
+        if size > 1:
+            try:
+                subject.run(call)
+            except Exception:  # a size that the operator needs as it is
+                continue
+            yield call
+
+
+def _check_compiled(subject: Subject, calls: list[Call], dynamic: bool) -> None:
+    """Compile what the first call does, and compare it with eager on the tensors of all."""
+    torch._dynamo.reset()
+    function = subject.function(calls[0], takes_outs=True)
+    backend = CompileCounterWithBackend("inductor")
+    compiled = torch.compile(function, fullgraph=True, dynamic=dynamic, backend=backend)
+    compiled_first = None
+    for call in calls:
+        outs = [t for name, t in subject.with_outs(call).named_tensors if name in subject.outs]
+        tensors, flags = [*call.tensors, *outs], subject.differentiable(call)
+        found = _results(compiled, tensors, flags)
+        wanted = _results(function, tensors, flags)
+        if subject.is_random:
+            assert [t.shape for t in found] == [t.shape for t in wanted]
+        else:
+            torch.testing.assert_close(found, wanted, equal_nan=True)
+        compiled_first = compiled_first or backend.frame_count
+        assert backend.frame_count == compiled_first, (
+            "compiled again for other sizes: the Meta kernel or a formula makes sizes constants"
+        )
+
+
+def _results(function: Callable[..., Tensors], tensors: list[torch.Tensor], flags) -> Tensors:
+    """What a function returns, and its gradients where flags say so."""
+    found = function(*(t.clone() for t in tensors))
+    if not any(flags):
+        return found
+    flags = [*flags, *[False] * (len(tensors) - len(flags))]  # out= tensors
+    leaves = [t.clone().requires_grad_(flag) for t, flag in zip(tensors, flags)]
+    results = [r for r in function(*leaves) if r.requires_grad]
+    wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
+    ones = [torch.ones_like(r) for r in results]
+    if not results:
+        return found
+    return (*found, *torch.autograd.grad(results, wanted, ones, materialize_grads=True))
+
+
+def autocast(subject: Subject) -> None:
+    """In torch.autocast the operator's `autocast:` casts its arguments; without the key nothing
+    changes."""
+    subject.refuse_random()
+    policy = subject.facts.autocast
+    if subject.facts.composite and policy is None:
+        raise NotApplicable("made of other operators, which autocast casts")
+    dtypes = [d for d in (torch.float32, torch.bfloat16) if d in subject.taken]
+    if not dtypes:
+        raise NotApplicable("it takes neither float32 nor bfloat16")
+    for dtype in dtypes:
+        for call in subject.calls(dtype):
+            function = subject.function(call)
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                found = function(*call.tensors)
+            wanted = subject.run(_cast(call, policy))
+            torch.testing.assert_close(found, wanted, equal_nan=True)
+
+
+def _cast(call: Call, policy: str | None) -> Call:
+    """The call that autocast makes of this one."""
+    if policy is None:
+        return call
+    eligible = [t.dtype for t in call.tensors if _is_cast(t)]
+    to = torch.bfloat16 if policy == "lower_precision_fp" else torch.float32
+    if policy == "promote" and torch.float32 not in eligible:
+        to = torch.bfloat16
+    return call.map_tensors(lambda t: t.to(to) if _is_cast(t) else t)
+
+
+def _is_cast(t: torch.Tensor) -> bool:
+    return t.is_floating_point() and t.dtype != torch.float64
+
+
+def test_device(subject: Subject) -> None:
+    """On torchext.testing.device() the results and gradients are those of the CPU."""
+    try:
+        device = test_devices.device()
+    except RuntimeError as error:
+        raise NotApplicable(f"the test device cannot be used: {error}") from error
+    checked = 0
+    for call in subject.calls():
+        there = call.map_tensors(lambda t: t.to(device))
+        if not there.tensors:
+            continue
+        checked += 1
+        flags = subject.differentiable(call)
+        try:
+            found = _results(subject.function(there), there.tensors, flags)
+        except NotImplementedError as error:
+            if "cannot fall back to the CPU" not in str(error):
+                raise
+            raise Refused(str(error).splitlines()[0]) from error
+        assert all(t.device == device for t in found), "a result is on another device"
+        if not subject.is_random:
+            wanted = _results(subject.function(call), call.tensors, flags)
+            torch.testing.assert_close([t.cpu() for t in found], list(wanted), equal_nan=True)
+    if not checked:
+        raise NotApplicable("it takes no tensors")
+
+
+test_device.__test__ = False  # no test of pytest's
+
+
+def pickled(subject: Subject) -> None:
+    """A torch.fx graph that calls the operator survives pickle and copy.deepcopy."""
+    for call in subject.calls():
+        if not _is_traceable(call):
+            continue  # nor does pickle take a generator
+        given = subject.with_outs(call)
+        module = _module(subject, given)
+        for copied in (pickle.loads(pickle.dumps(module)), copy.deepcopy(module)):
+            targets = [node.target for node in copied.graph.nodes]
+            assert subject.overload in targets, "the copy calls something else"
+            found = copied(*(t.clone() for t in given.tensors))
+            if not subject.is_random:
+                wanted = module(*(t.clone() for t in given.tensors))
+                torch.testing.assert_close(found, wanted, equal_nan=True)
+
+
+def _module(subject: Subject, call: Call) -> torch.fx.GraphModule:
+    """One call of the operator, as a graph whose inputs are its tensors."""
+    graph = torch.fx.Graph()
+    given = call.with_tensors(graph.placeholder(f"t{i}") for i, _ in enumerate(call.tensors))
+    graph.output(graph.call_function(subject.overload, given.args, given.kwargs))
+    return torch.fx.GraphModule(torch.nn.Module(), graph)

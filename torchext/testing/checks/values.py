@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Results where arguments are laid out otherwise, empty, or of other dtypes, and on Meta.
+
+Their messages are whole: PYTEST_DONT_REWRITE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from ..calls import Call, others_of, strided_copy
+from ..samples import Sample, could_index, resized, sizes_in, zero_dim
+from ..subject import DTYPES, NotApplicable, Subject
+
+
+def _permuted(t: torch.Tensor) -> torch.Tensor:
+    """The same values, with the dimensions in the other order in memory."""
+    order = tuple(reversed(range(t.dim())))
+    return t.permute(order).contiguous().permute(order)
+
+
+def _sliced(t: torch.Tensor) -> torch.Tensor:
+    """The same values as every second element of a larger tensor, which starts elsewhere."""
+    larger = torch.zeros([2 * n + 1 for n in t.shape], dtype=t.dtype, device=t.device)
+    view = larger[tuple(slice(1, None, 2) for _ in t.shape)]
+    return view.copy_(t)
+
+
+def _expanded(t: torch.Tensor) -> torch.Tensor:
+    """The first entry of the first dimension, over and over: stride 0."""
+    return t[:1].expand_as(t) if t.dim() and t.shape[0] else t
+
+
+_LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "permuted": _permuted,
+    "sliced": _sliced,
+    "expanded": _expanded,
+}
+
+
+def samples(subject: Subject) -> None:
+    """There are samples, of the spec or made from the schema and the Meta kernel, that fit what is
+    written to, and a kernel that the CPU can run: the other checks need them."""
+    assert subject.samples, (
+        "there are no samples, and none could be made from the schema: add `samples:`"
+    )
+    assert subject.runs_on_the_cpu, "there is no kernel for the CPU, on which the checks run"
+    assert subject.calls(), "no sample has a result that fits what is written to: add `samples:`"
+
+
+def layouts(subject: Subject) -> None:
+    """Permuted, sliced and expanded tensors give what contiguous ones give, gradients included."""
+    subject.refuse_random()
+    compared = 0
+    for call in subject.calls(subject.wide_dtype):
+        if not any(t.dim() for t in call.tensors):
+            continue
+        for name, layout in _LAYOUTS.items():
+            writes = subject.writes if name == "expanded" else []
+            laid_out = call.map_named(lambda n, t: t if n in writes else layout(t))
+            contiguous = laid_out.map_tensors(
+                lambda t: t.clone(memory_format=torch.contiguous_format)
+            )
+            _compare(subject, laid_out, contiguous, f"{name} arguments")
+            compared += 1
+    if not compared:
+        raise NotApplicable("no sample has a tensor with dimensions")
+
+
+def _compare(subject: Subject, call: Call, expected: Call, what: str) -> None:
+    results = subject.function(call, copy=strided_copy)(*call.tensors)
+    _assert_close(results, subject.run(expected), what)
+    if not subject.writes:
+        found, wanted = others_of(call.run()), others_of(expected.run())
+        assert found == wanted, f"with {what}: results {found}, not {wanted}"
+    flags = subject.differentiable(call)
+    if any(flags):
+        _assert_close(_gradients(subject, call, flags), _gradients(subject, expected, flags), what)
+
+
+def _gradients(subject: Subject, call: Call, flags: list[bool]) -> tuple[torch.Tensor, ...]:
+    leaves = [t.detach().requires_grad_(flag) for t, flag in zip(call.tensors, flags)]
+    results = [r for r in subject.run(call.with_tensors(leaves)) if r.requires_grad]
+    if not results:
+        return ()
+    wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
+    return torch.autograd.grad(
+        results, wanted, [torch.ones_like(r) for r in results], materialize_grads=True
+    )
+
+
+def _assert_close(found, wanted, what: str) -> None:
+    torch.testing.assert_close(
+        found, wanted, equal_nan=True, msg=lambda text: f"with {what}: {text}"
+    )
+
+
+def empty(subject: Subject) -> None:
+    """With a dimension of size 0, or none at all, the operator and its Meta kernel agree: both
+    refuse, or both give tensors of the same sizes. Sizes stay where integers could be places."""
+    tried = 0
+    for sample in subject.samples:
+        changed = [(f"size {n} -> 0", resized(sample, n, 0)) for n in sizes_in(sample)]
+        for what, other in [*changed, ("no dimension", zero_dim(sample))]:
+            if other == sample or could_index(other):
+                continue
+            if _fits(subject, other):
+                _check_agreement(subject, other, what)
+                tried += 1
+    if not tried:
+        raise NotApplicable("no sample has a tensor whose size could be another")
+
+
+def _fits(subject: Subject, sample: Sample) -> bool:
+    """Whether the in-place form has room for its result; a sample that is refused fits."""
+    try:
+        return subject.fits(subject.call(sample))
+    except Exception:  # as the operator likes
+        return True
+
+
+def _check_agreement(subject: Subject, sample: Sample, what: str) -> None:
+    call = subject.call(sample)
+    real, meta = _outcome(subject, call), _outcome(subject, _on_meta(call))
+    refused = isinstance(real, Exception), isinstance(meta, Exception)
+    assert refused[0] == refused[1], (
+        f"with {what}: the operator {_said(real)}, and its Meta kernel {_said(meta)}"
+    )
+    if not any(refused):
+        assert _sizes(real) == _sizes(meta), (
+            f"with {what}: sizes {_sizes(real)}, and {_sizes(meta)} of the Meta kernel"
+        )
+
+
+def _outcome(subject: Subject, call: Call):
+    try:
+        return subject.run(call)
+    except Exception as error:  # a refusal, which is an outcome
+        return error
+
+
+def _said(outcome) -> str:
+    if isinstance(outcome, Exception):
+        lines = str(outcome).splitlines() or [""]
+        return f"raises {type(outcome).__name__}: {lines[0]}"
+    return f"gives sizes {_sizes(outcome)}"
+
+
+def _sizes(results) -> list[tuple[int, ...]]:
+    return [tuple(r.shape) for r in results]
+
+
+def _on_meta(call: Call) -> Call:
+    return call.map_tensors(lambda t: t.to("meta"))
+
+
+def meta(subject: Subject) -> None:
+    """Sizes, strides and dtypes of the Meta kernel's results are those of the CPU's, on contiguous
+    and on permuted arguments."""
+    for call in subject.calls():
+        for name, layout in {"contiguous": lambda t: t, "permuted": _permuted}.items():
+            laid_out = call.map_tensors(layout)
+            real, found = subject.run(laid_out), subject.run(_on_meta(laid_out))
+            if not subject.writes:
+                missing = [
+                    [other is None for other in others_of(c.run())]
+                    for c in (laid_out, _on_meta(laid_out))
+                ]
+                assert missing[0] == missing[1], "Meta kernel and CPU leave out other results"
+            described = [_described(r) for r in real], [_described(r) for r in found]
+            assert described[0] == described[1], (
+                f"with {name} arguments the results are {described[0]}, "
+                f"those of the Meta kernel {described[1]}"
+            )
+            assert all(r.is_meta for r in found) or not call.tensors
+
+
+def _described(t: torch.Tensor) -> str:
+    # strides of a tensor without elements, or of a dimension of one, say nothing
+    strides = [s for n, s in zip(t.shape, t.stride()) if n > 1] if t.numel() else []
+    return f"{t.dtype}{list(t.shape)} strides {strides}"
+
+
+def dtypes(subject: Subject) -> None:
+    """Every dtype of `dtypes:` is taken, and gives what float64 gives within the tolerance of the
+    dtype; every other is refused, also by Meta, with the message that names it."""
+    if not subject.claims:
+        taken = ", ".join(_name(dtype) for dtype in subject.taken) or "none"
+        raise NotApplicable(f"the spec has no `dtypes:` for the CPU; taken are {taken}")
+    on_meta = subject.facts.claims("Meta", *(k for k in subject.facts.dtypes if k != "Meta"))
+    tried = 0
+    for dtype in DTYPES:
+        for call in subject.in_dtype(dtype):
+            free = [n for n, _ in call.named_tensors if n not in call.fixed_dtypes]
+            tried += bool(free)
+            if subject.is_claimed(call, subject.claims):
+                _check_taken(subject, call, dtype)
+            else:
+                _check_refused(call, dtype, "the operator", subject)
+            if not subject.is_claimed(call, on_meta):
+                _check_refused(_on_meta(call), dtype, "its Meta kernel", subject)
+    if not tried:
+        raise NotApplicable("all tensors of the samples have a dtype of their own")
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _check_taken(subject: Subject, call: Call, dtype: torch.dtype) -> None:
+    if not _has_room(subject, call):
+        return
+    found = _outcome(subject, call)
+    assert not isinstance(found, Exception), f"{dtype} is in `dtypes:`, and {_said(found)}"
+    compares = dtype in (torch.float16, torch.bfloat16, torch.float32)
+    if subject.is_random or not compares or torch.float64 not in subject.taken:
+        return
+    wide = call.map_named(
+        lambda name, t: t.double() if t.dtype == dtype and name not in call.fixed_dtypes else t
+    )
+    wanted = [w.to(f.dtype) for f, w in zip(found, subject.run(wide))]
+    _assert_close(list(found), wanted, f"{dtype} against float64")
+
+
+def _has_room(subject: Subject, call: Call) -> bool:
+    try:
+        return subject.fits(call)
+    except Exception:
+        return True  # then the functional form refuses what this one takes
+
+
+def _check_refused(call: Call, dtype: torch.dtype, where: str, subject: Subject) -> None:
+    try:
+        # out= tensors are made by the functional form, which refuses first
+        outcome = _outcome(subject, call)
+    except Exception as error:
+        outcome = error
+    assert isinstance(outcome, Exception), f"{dtype} is not in `dtypes:`, and {where} takes it"
+    assert "must have dtype" in str(outcome) and _name(dtype) in str(outcome), (
+        f"{dtype} is not in `dtypes:`, and {where} {_said(outcome)}"
+    )

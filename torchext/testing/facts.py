@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a library's table of operators, which its build puts beside it, says of each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..toolchain.record import operator_table_path
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One operator, as its entry of native_functions.yaml has it."""
+
+    namespace: str
+    name: str  # with its overload: "mul.Tensor"
+    schema: str
+    location: str  # FILE:LINE of the entry
+    functional: str | None  # the functional form of an in-place or out= form
+    composite: bool  # has a CompositeImplicitAutograd kernel
+    gradients: list[str]  # arguments with a formula
+    refuses_gradients: bool  # has no formula, and says so on backward
+    own_autograd: bool  # has kernels or formulas for autograd keys of its own
+    shape_rule: bool  # sizes are those of `meta:` or of a structured operator's meta function
+    tangents: bool  # has formulas for forward mode
+    autocast: str | None
+    dtypes: dict[str, dict[str, list[str]]]  # dispatch key -> argument -> names of dtypes
+    samples: list[dict[str, Any]]
+
+    def claims(self, *keys: str) -> dict[str, list[str]]:
+        """What `dtypes:` says on the first of these dispatch keys that has a kernel of its own."""
+        return next((self.dtypes[key] for key in keys if key in self.dtypes), {})
+
+    @property
+    def overload(self) -> torch._ops.OpOverload:
+        """The operator."""
+        return overload_of(self.namespace, self.name)
+
+
+def overload_of(namespace: str, name: str) -> torch._ops.OpOverload:
+    """The operator of a name such as "mul.Tensor" or "neg"."""
+    base, _, overload = name.partition(".")
+    return getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
+
+
+def read_facts(library: str) -> list[Facts]:
+    """The operators of the shared object at this path, in the order of their spec.
+
+    Raises FileNotFoundError with what to do where a library has no table: it was built by an older
+    torchext.
+    """
+    path = operator_table_path(library)
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+    except FileNotFoundError:
+        message = f"{library} has no table of operators ({path}); build it again"
+        raise FileNotFoundError(message) from None
+    return [Facts(content["namespace"], **entry) for entry in content["operators"]]

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The matrix of operators and checks, as text and as a page."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class State(Enum):
+    """What became of one check of one operator."""
+
+    PASSED = "✓"
+    FAILED = "✗"
+    KNOWN = "K"
+    REFUSED = "R"
+    NOTHING = "–"
+
+
+_LEGEND = {
+    State.PASSED: "passed",
+    State.FAILED: "failed",
+    State.KNOWN: "fails as the file of known failures says",
+    State.REFUSED: "the operator refuses it with an error that says so",
+    State.NOTHING: "nothing to check",
+}
+
+
+_SHOWN_LINES = 12  # of what a failure says
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One check of one operator."""
+
+    operator: str
+    check: str
+    state: State
+    reason: str = ""  # why there is nothing to check, what is known or refused, or the error
+    seconds: float = 0.0
+    error: BaseException | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass
+class Report:
+    """What the checks of a library found."""
+
+    namespace: str
+    torch_version: str
+    checks: Sequence[str]
+    locations: dict[str, str]  # operator -> FILE:LINE, in the order of the spec
+    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+    made_samples: list[str] = field(default_factory=list)  # operators whose samples were made
+
+    def add(self, cell: Cell) -> None:
+        """Take in a cell."""
+        self.cells[cell.operator, cell.check] = cell
+
+    @property
+    def failures(self) -> list[Cell]:
+        """The cells that failed."""
+        return [cell for cell in self.cells.values() if cell.state is State.FAILED]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing failed that is not known; an operator without samples fails."""
+        return not self.failures
+
+    def count(self, state: State) -> int:
+        """How many cells are in a state."""
+        return sum(cell.state is state for cell in self.cells.values())
+
+    def __str__(self) -> str:
+        rows = [self.label(operator) + self._marks(operator) for operator in self.locations]
+        return "\n".join([self.heading(), *rows, self.summary()])
+
+    def heading(self) -> str:
+        """What stands above the rows."""
+        lines = [f"{self.namespace} on torch {self.torch_version}", ""]
+        blank = self.label("")
+        for index, check in enumerate(self.checks):
+            lines.append(f"{blank}{'│ ' * index}┌ {check}")
+        return "\n".join(lines)
+
+    def label(self, operator: str) -> str:
+        """What stands before the marks of a row."""
+        return f"{operator:{max([len(name) for name in self.locations], default=0)}}  "
+
+    def _marks(self, operator: str) -> str:
+        cells = [self.cells.get((operator, check)) for check in self.checks]
+        return " ".join(cell.state.value if cell else "?" for cell in cells)
+
+    def summary(self) -> str:
+        """What stands below the rows: counts, what is known or refused, and every failure."""
+        lines = ["", *self._totals()]
+        if self.made_samples:
+            lines.append(f"samples made from the schema: {', '.join(self.made_samples)}")
+        for state in (State.KNOWN, State.REFUSED):
+            for cell in self.cells.values():
+                if cell.state is state:
+                    lines.append(f"{state.value} {cell.operator} {cell.check}: {cell.reason}")
+        for cell in self.failures:
+            place = self.locations[cell.operator]
+            lines += ["", f"{place}: {cell.operator} fails {cell.check}:"]
+            reason = cell.reason.splitlines()
+            lines += [f"    {line}" for line in reason[:_SHOWN_LINES]]
+            if len(reason) > _SHOWN_LINES:
+                more = len(reason) - _SHOWN_LINES
+                lines.append(f"    ... and {more} lines more, in report.cells and the page")
+        return "\n".join(lines)
+
+    def _totals(self) -> list[str]:
+        counts = [(self.count(state), text, state.value) for state, text in _LEGEND.items()]
+        return [f"{mark} {count:5}  {text}" for count, text, mark in counts if count] + [
+            f"{len(self.locations)} operators, {len(self.checks)} checks, "
+            f"{sum(cell.seconds for cell in self.cells.values()):.0f} s"
+        ]
+
+    def to_html(self) -> str:
+        """The matrix as a page of its own; reasons and errors are shown where a cell is pointed at,
+        and below."""
+        head = "".join(f"<th><span>{html.escape(check)}</span></th>" for check in self.checks)
+        rows = "\n".join(self._html_row(operator) for operator in self.locations)
+        legend = "".join(
+            f"<li><b class={state.name.lower()}>{state.value}</b> {html.escape(text)}: "
+            f"{self.count(state)}</li>"
+            for state, text in _LEGEND.items()
+        )
+        notes = "\n".join(
+            f"<dt>{html.escape(self.locations[c.operator])}: {html.escape(c.operator)}, "
+            f"{html.escape(c.check)}</dt><dd><pre>{html.escape(c.reason)}</pre></dd>"
+            for c in self.cells.values()
+            if c.state in (State.FAILED, State.KNOWN, State.REFUSED)
+        )
+        title = html.escape(f"{self.namespace} on torch {self.torch_version}")
+        return (
+            f"<!doctype html>\n<html lang=en><meta charset=utf-8><title>{title}</title>\n"
+            f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n<ul>{legend}</ul>\n"
+            f"<table><thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n"
+            f"<dl>{notes}</dl>\n</html>\n"
+        )
+
+    def _html_row(self, operator: str) -> str:
+        cells = []
+        for check in self.checks:
+            cell = self.cells.get((operator, check))
+            if cell is None:
+                cells.append("<td></td>")
+                continue
+            title = html.escape(f"{operator} {check}: {cell.reason or cell.state.name.lower()}")
+            cells.append(
+                f'<td class={cell.state.name.lower()} title="{title}">{cell.state.value}</td>'
+            )
+        return f"<tr><th scope=row>{html.escape(operator)}</th>{''.join(cells)}</tr>"
+
+
+_STYLE = """
+body { font: 14px/1.4 system-ui, sans-serif; margin: 2em; }
+table { border-collapse: collapse; } td { text-align: center; width: 2em; }
+th[scope=row] { text-align: left; font-weight: normal; padding-right: 1em; }
+thead th { height: 9em; vertical-align: bottom; }
+thead span { writing-mode: vertical-rl; transform: rotate(180deg); font-weight: normal; }
+tbody tr:hover { background: #eee; } ul { list-style: none; padding: 0; }
+.passed { color: #1a7f37; } .failed { background: #cf222e; color: #fff; }
+.known { color: #9a6700; } .refused { color: #0969da; } .nothing { color: #8c959f; }
+pre { white-space: pre-wrap; }
+"""

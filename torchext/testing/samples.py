@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arguments for the checks: those of `samples:`, or some that are made from the schema."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from .calls import Call, out_arguments
+from .facts import Facts
+
+Sample = dict[str, Any]  # an argument's name -> its value, as the table of operators has it
+
+# Sizes that are tried for an operator without samples: of the first tensor, and of the others.
+_TRIED_SIZES = [
+    ([3, 4], [3, 4]), ([3, 4], [4]), ([3, 4], [3]), ([4], [4]), ([2, 3, 4], [2, 3, 4]),
+    ([4, 4], [4, 4]), ([2, 4, 4], [2, 4, 4]), ([3, 4], [4, 5]), ([2, 3, 4], [2, 4, 5]),
+    ([2, 3, 6, 6], [2, 3, 6, 6]), ([2, 3, 6, 6], [3]), ([], []),
+]  # fmt: skip
+_TRIED_DTYPES = ("float32", "int64", "bool", "complex64")
+_MOST_MADE = 3
+# The bounds of random values where a sample says none, as those of torch.testing.make_tensor.
+_LOW, _HIGH = -2, 2
+
+
+def samples_of(facts: Facts) -> tuple[list[Sample], bool]:
+    """The operator's samples, and whether they were made here because the spec has none."""
+    if facts.samples:
+        return facts.samples, False
+    return list(itertools.islice(_made(facts), _MOST_MADE)), True
+
+
+def call_of(facts: Facts, sample: Sample, dtype: torch.dtype, seed: int = 0) -> Call:
+    """The call of a sample with tensors of a dtype on the CPU, the same for the same seed."""
+    without_gradient, fixed = set(), set()
+    arguments: dict[str, Any] = {}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for name, value in sample.items():
+            arguments[name] = _decoded(value, dtype)
+            for tensor in _tensors_in(value):
+                if not tensor.get("requires_grad", True):
+                    without_gradient.add(name)
+                if "dtype" in tensor:
+                    fixed.add(name)
+    return Call(facts.overload, arguments, frozenset(without_gradient), frozenset(fixed))
+
+
+def resized(sample: Sample, old: int, new: int) -> Sample:
+    """The sample with every size `old` of a tensor being `new`: sizes that are equal belong
+    together."""
+
+    def change(value: Any) -> Any:
+        if isinstance(value, list):
+            return [change(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "tensor" in value and "size" in value["tensor"]:
+            size = [new if n == old else n for n in value["tensor"]["size"]]
+            return {"tensor": {**value["tensor"], "size": size}}
+        return {key: change(item) for key, item in value.items()}
+
+    return {name: change(value) for name, value in sample.items()}
+
+
+def zero_dim(sample: Sample) -> Sample:
+    """The sample with tensors of no dimension."""
+
+    def change(value: Any) -> Any:
+        if isinstance(value, list):
+            return [change(item) for item in value]
+        if isinstance(value, dict) and "tensor" in value and "size" in value["tensor"]:
+            return {"tensor": {**value["tensor"], "size": []}}
+        return value
+
+    return {name: change(value) for name, value in sample.items()}
+
+
+def could_index(sample: Sample) -> bool:
+    """Whether a tensor of integers has elements, which may be places in another tensor."""
+    for value in sample.values():
+        for tensor in _tensors_in(value):
+            dtype = getattr(torch, tensor["dtype"]) if "dtype" in tensor else torch.float32
+            is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+            if is_integer and ("values" in tensor or 0 not in tensor["size"]):
+                return True
+    return False
+
+
+def sizes_in(sample: Sample) -> list[int]:
+    """Every size of a dimension of a tensor, each once, that no tensor with `values` has."""
+    tensors = [tensor for value in sample.values() for tensor in _tensors_in(value)]
+    fixed = {n for t in tensors if "values" in t for n in torch.tensor(_numbers(t["values"])).shape}
+    sizes = dict.fromkeys(n for tensor in tensors for n in tensor.get("size", ()))
+    return [n for n in sizes if n not in fixed]
+
+
+def _tensors_in(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict) and "tensor" in value:
+        yield value["tensor"]
+    elif isinstance(value, dict):
+        yield from _tensors_in(list(value.values()))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _tensors_in(item)
+
+
+def _decoded(value: Any, dtype: torch.dtype) -> Any:
+    """The Python value of one of the table."""
+    if isinstance(value, list):
+        return [_decoded(item, dtype) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "tensor":
+        return _tensor(content, dtype)
+    if kind == "dict":
+        return {_decoded(k, dtype): _decoded(v, dtype) for k, v in content}
+    if kind == "generator":
+        return torch.Generator().manual_seed(content)
+    return _CONSTRUCTORS[kind](content)
+
+
+_CONSTRUCTORS = {
+    "dtype": lambda name: getattr(torch, name),
+    "enum": lambda name: getattr(torch, name),
+    "complex": lambda parts: complex(*parts),
+    "device": torch.device,
+    "float": float,
+}
+
+
+def _tensor(content: dict[str, Any], dtype: torch.dtype) -> torch.Tensor:
+    own = getattr(torch, content["dtype"]) if "dtype" in content else dtype
+    if "values" in content:
+        return torch.tensor(_numbers(content["values"]), dtype=own)
+    bounds = _bounds(content, own)
+    # make_tensor knows the common dtypes; the others take values of one that it knows
+    known = own if own in _MAKEABLE else torch.float32
+    made = torch.testing.make_tensor(
+        content["size"], dtype=known, device="cpu",
+        exclude_zero=content.get("exclude_zero", False), **bounds,
+    )  # fmt: skip
+    return made.to(own)
+
+
+def _bounds(content: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
+    """`low` and `high` for a dtype: whole numbers for integers, none for bool."""
+    bounds = {name: _numbers(content[name]) for name in ("low", "high") if name in content}
+    if dtype.is_floating_point or dtype.is_complex:
+        return bounds or {"low": _LOW, "high": _HIGH}
+    if dtype == torch.bool:
+        return {}
+    info = torch.iinfo(dtype)
+    bounds = {name: min(max(value, info.min), info.max) for name, value in bounds.items()}
+    if "low" in bounds:
+        bounds["low"] = math.floor(bounds["low"])
+    if "high" in bounds:
+        bounds["high"] = max(math.ceil(bounds["high"]), bounds.get("low", 0) + 1)
+    return bounds
+
+
+def _numbers(value: Any) -> Any:
+    """Numbers of the table, in lists or alone: infinities are maps in it."""
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    return float(value["float"]) if isinstance(value, dict) else value
+
+
+_MAKEABLE = {
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
+    torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128,
+}  # fmt: skip
+
+
+def _made(facts: Facts) -> Iterator[Sample]:
+    """Samples that the operator's Meta kernel takes; integers only where a rule checks them."""
+    if not torch._C._dispatch_has_computed_kernel_for_dispatch_key(facts.overload.name(), "Meta"):
+        return
+    outs = {a.name for a in out_arguments(facts.overload)}
+    arguments = [a for a in facts.overload._schema.arguments if a.name not in outs]
+    asked = [a for a in arguments if not a.has_default_value()]
+    if any(_guess(a.type, [1], None) is _UNKNOWN for a in asked):
+        return  # only its author knows such values
+    tensors = [a for a in asked if _holds_tensors(a.type)]
+    if not tensors or not (facts.shape_rule or all(_is_harmless(a.type) for a in asked)):
+        return  # an integer may be an address, and without tensors a call does we know not what
+    for first, others in _TRIED_SIZES:
+        for dtypes in itertools.product((None, *_TRIED_DTYPES[1:]), repeat=min(len(tensors), 2)):
+            sample = {}
+            for a in asked:
+                index = tensors.index(a) if a in tensors else 0
+                size = first if index == 0 else others
+                dtype = dtypes[min(index, 1)] if a in tensors else None
+                sample[a.name] = _guess(a.type, size, dtype)
+            if _is_taken(facts, sample):
+                yield sample
+                break
+
+
+_UNKNOWN = object()
+
+
+def _is_harmless(type_: torch._C.JitType) -> bool:
+    return not any(word in str(type_) for word in ("int", "SymInt"))
+
+
+def _holds_tensors(type_: torch._C.JitType) -> bool:
+    return "Tensor" in str(type_)
+
+
+def _guess(type_: torch._C.JitType, size: list[int], dtype: str | None) -> Any:
+    """A value for a type of a schema, as the table has values."""
+    text = str(type_)
+    if text == "Tensor":
+        tensor = {"size": size, **({"dtype": dtype} if dtype else {})}
+        if dtype == "int64":
+            tensor |= {"low": 0, "high": 1}  # zeros: an index of anything that has elements
+        return {"tensor": tensor}
+    if isinstance(type_, torch.OptionalType):
+        is_tensor = _holds_tensors(type_)
+        return _guess(type_.getElementType(), size, dtype) if is_tensor else None
+    if isinstance(type_, torch.ListType):
+        element = _guess(type_.getElementType(), size, dtype)
+        return _UNKNOWN if element is _UNKNOWN else [element, element]
+    values = {"int": 1, "SymInt": 1, "float": 0.5, "bool": True, "number": 1, "Scalar": 1}
+    return values.get(text, _UNKNOWN)
+
+
+def _is_taken(facts: Facts, sample: Sample) -> bool:
+    """Whether the operator's Meta kernel takes the sample: it computes sizes and reads nothing."""
+    call = call_of(facts, sample, torch.float32)
+    outs = {a.name: torch.empty(0) for a in out_arguments(facts.overload)}
+    call = call.with_arguments({**call.arguments, **outs})
+    try:
+        call.map_tensors(lambda tensor: tensor.to("meta")).run()
+    except Exception:  # whatever it raises: these arguments are not for it
+        return False
+    return True

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One operator under test: its calls, and what it does as a function of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .calls import Call, out_arguments, tensors_of, written_arguments
+from .facts import Facts, overload_of
+from .samples import Sample, call_of, samples_of
+
+# Every dtype that is tried, in the order in which a check that needs one takes it.
+DTYPES = (
+    torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.complex64, torch.complex128,
+    torch.int64, torch.int32, torch.uint8, torch.bool, torch.int8, torch.int16, torch.uint16,
+    torch.uint32, torch.uint64, torch.complex32, torch.float8_e4m3fn, torch.float8_e5m2,
+)  # fmt: skip
+_WIDE = (torch.float64, torch.complex128)
+# Where a kernel for the CPU may stand, in `dtypes:` and in the dispatcher.
+_CPU_KEYS = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional",
+             "CompositeImplicitAutograd")  # fmt: skip
+
+
+class NotApplicable(Exception):
+    """Raised by a check that has nothing to check of an operator; says why."""
+
+
+class Refused(Exception):
+    """Raised by a check where the operator itself refuses, by name, what is checked."""
+
+
+@dataclass
+class Subject:
+    """An operator, what its spec says of it, and the samples that its checks run on."""
+
+    facts: Facts
+    samples: list[Sample] = field(init=False)
+    has_made_samples: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.samples, self.has_made_samples = samples_of(self.facts)
+
+    @cached_property
+    def overload(self) -> torch._ops.OpOverload:
+        """The operator."""
+        return self.facts.overload
+
+    @cached_property
+    def functional(self) -> torch._ops.OpOverload | None:
+        """The functional form of an in-place or out= form."""
+        name = self.facts.functional
+        return overload_of(self.facts.namespace, name) if name else None
+
+    @cached_property
+    def writes(self) -> list[str]:
+        """The names of the arguments that the operator writes to."""
+        return [a.name for a in written_arguments(self.overload)]
+
+    @cached_property
+    def outs(self) -> list[str]:
+        """The names of the arguments of an out= form that results are written to."""
+        return [a.name for a in out_arguments(self.overload)]
+
+    @cached_property
+    def is_random(self) -> bool:
+        """Whether a call draws random numbers, so that two calls differ."""
+        return torch.Tag.nondeterministic_seeded in self.overload.tags
+
+    @cached_property
+    def runs_on_the_cpu(self) -> bool:
+        """Whether there is a kernel that the CPU can run."""
+        has_kernel = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+        return has_kernel(self.overload.name(), "CPU")
+
+    @cached_property
+    def claims(self) -> dict[str, list[str]]:
+        """What `dtypes:` says for the CPU: names of dtypes by argument."""
+        return self.facts.claims(*_CPU_KEYS)
+
+    def is_claimed(self, call: Call, claims: dict[str, list[str]]) -> bool:
+        """Whether every tensor of a call has a dtype that is claimed for it."""
+        return all(
+            str(t.dtype).removeprefix("torch.") in claims[name]
+            for name, t in call.named_tensors
+            if name in claims
+        )
+
+    @cached_property
+    def taken(self) -> list[torch.dtype]:
+        """The dtypes that the operator takes: those of `dtypes:`, or, without, those it runs in."""
+        return [dtype for dtype in DTYPES if any(map(self._takes, self.in_dtype(dtype)))]
+
+    def _takes(self, call: Call) -> bool:
+        if self.claims:
+            return self.is_claimed(call, self.claims)
+        try:
+            self.run(call)
+        except Exception:  # in its own words
+            return False
+        return True
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype that checks run in where any will do."""
+        return self.taken[0] if self.taken else torch.float32
+
+    @property
+    def wide_dtype(self) -> torch.dtype:
+        """The dtype of checks that compare values computed in another order."""
+        return next((dtype for dtype in _WIDE if dtype in self.taken), self.dtype)
+
+    def in_dtype(self, dtype: torch.dtype) -> list[Call]:
+        """The calls of all samples that have a tensor without a dtype of its own, in a dtype; an
+        in-place form may have no room for its result there."""
+        calls = [self.call(sample, dtype, seed) for seed, sample in enumerate(self.samples)]
+        free = [any(n not in c.fixed_dtypes for n, _ in c.named_tensors) for c in calls]
+        if not any(free):
+            return calls  # every dtype is as good
+        return [call for call, is_free in zip(calls, free) if is_free]
+
+    def calls(self, dtype: torch.dtype | None = None) -> list[Call]:
+        """The calls of all samples that the operator takes; without out= tensors."""
+        dtype = self.dtype if dtype is None else dtype
+        calls = [self.call(sample, dtype, seed) for seed, sample in enumerate(self.samples)]
+        return [call for call in calls if self.fits(call)]
+
+    def call(self, sample: Sample, dtype: torch.dtype | None = None, seed: int = 0) -> Call:
+        """The call of one sample."""
+        return call_of(self.facts, sample, self.dtype if dtype is None else dtype, seed)
+
+    def fits(self, call: Call) -> bool:
+        """Whether what is written in place has the size and dtype of the functional result."""
+        in_place = [name for name in self.writes if name not in self.outs]
+        if not in_place or self.functional is None:
+            return True
+        own = [(t.shape, t.dtype) for name, t in call.named_tensors if name in in_place]
+        results = tensors_of(call.on(self.functional).run())
+        return own == [(r.shape, r.dtype) for r in results[: len(own)]]
+
+    def with_outs(
+        self, call: Call, make: Callable[[torch.Tensor], torch.Tensor] = torch.ones_like
+    ) -> Call:
+        """The call with out= tensors, made from the functional results; by default they hold
+        something else."""
+        if not self.outs:
+            return call
+        if self.functional is None:
+            dtype = call.tensors[0].dtype if call.tensors else torch.float32
+            made: list = [torch.empty(0, dtype=dtype) for _ in self.outs]
+        else:
+            results = call.on(self.functional).run()
+            made = [results] if len(self.outs) == 1 else list(results)
+            made = pytree.tree_map_only(torch.Tensor, make, made)
+        return call.with_arguments({**call.arguments, **dict(zip(self.outs, made))})
+
+    def function(
+        self,
+        call: Call,
+        takes_outs: bool = False,
+        copy: Callable[[torch.Tensor], torch.Tensor] = torch.clone,
+    ) -> Callable[..., tuple[torch.Tensor, ...]]:
+        """What the call does, as a function of `call.tensors` that leaves its arguments alone.
+
+        It returns the tensors that the operator returns, and then those that it writes to, which
+        are copies. With takes_outs it is given the out= tensors last; otherwise it makes them.
+        """
+        # Values of which torch.compile knows everything: it traces `pure`.
+        given = self.with_outs(call)
+        leaves, spec = pytree.tree_flatten((given.args, given.kwargs))
+        places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+        names = [name for name, _ in given.named_tensors]
+        is_out = [name in self.outs for name in names]
+        is_written = [name in self.writes for name in names]
+        sizes = [(t.shape, t.dtype) for t in given.tensors]
+        overload = self.overload
+
+        def pure(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            inputs, filled, written = list(tensors), list(leaves), []
+            for index, place in enumerate(places):
+                if is_out[index] and not takes_outs:
+                    shape, dtype = sizes[index]
+                    device = tensors[0].device if tensors else None
+                    filled[place] = torch.ones(shape, dtype=dtype, device=device)
+                else:
+                    tensor = inputs.pop(0)
+                    filled[place] = copy(tensor) if is_written[index] else tensor
+                if is_written[index]:
+                    written.append(filled[place])
+            args, kwargs = pytree.tree_unflatten(filled, spec)
+            returned = tensors_of(overload(*args, **kwargs))
+            return tuple([*returned, *(t for t in written if not _is_among(t, returned))])
+
+        return pure
+
+    def run(self, call: Call) -> tuple[torch.Tensor, ...]:
+        """What `function` returns on the call's own tensors."""
+        return self.function(call)(*call.tensors)
+
+    def refuse_random(self) -> None:
+        """Leave a check that compares two calls."""
+        if self.is_random:
+            raise NotApplicable("it draws random numbers: two calls differ")
+
+    @property
+    def may_have_gradients(self) -> bool:
+        """Whether formulas, parts or kernels of its own say how it differentiates."""
+        facts = self.facts
+        return bool(facts.gradients or facts.composite or facts.own_autograd)
+
+    def differentiable(self, call: Call) -> list[bool]:
+        """For each of the call's tensors whether gradients flow to it."""
+        names = set(self.facts.gradients) or set(call.arguments)
+        if self.outs or not self.may_have_gradients:
+            names = set()
+        return [
+            name in names and name not in call.without_gradient and has_gradient(tensor)
+            for name, tensor in call.named_tensors
+        ]
+
+    def calls_with_gradient(self, dtype: torch.dtype) -> Iterator[Call]:
+        """The calls that have differentiable tensors, which require grad."""
+        for call in self.calls(dtype):
+            flags = self.differentiable(call)
+            if any(flags):
+                pairs = zip(call.tensors, flags)
+                yield call.with_tensors(t.requires_grad_(flag) for t, flag in pairs)
+
+
+def _is_among(tensor: torch.Tensor, tensors: list[torch.Tensor]) -> bool:
+    return any(tensor is other for other in tensors)
+
+
+def has_gradient(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's dtype allows a gradient."""
+    return tensor.is_floating_point() or tensor.is_complex()
