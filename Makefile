@@ -5,6 +5,9 @@
 #   make demo                                            train a small model with the operators
 #   make upstream                                        all of PyTorch's derivatives, out of tree
 #   make fuzz                                            100,000 specs for the code generator
+#   make sanitize                                        the operators under ASan, UBSan and TSan
+#   make leaks                                           100,000 calls of each operator
+#   make matrix                                          make test on every torch that is supported
 #   make test-cuda                                       needs nvcc; a GPU for the tests that run
 # The number of compilers at once is MAX_JOBS: one a processor, at most one per 2 GiB of memory.
 
@@ -22,7 +25,7 @@ given = $(filter command line environment,$(origin $(1)))
 CUDA_VENV := $(if $(call given,VENV),$(VENV),.venv-214)
 CUDA_TORCH := $(if $(call given,TORCH),$(TORCH),torch==2.14.1)
 
-.PHONY: venv build demo test test-cuda upstream fuzz lint clean FORCE
+.PHONY: venv build demo test test-cuda upstream fuzz sanitize leaks matrix lint clean FORCE
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.installed
@@ -67,13 +70,31 @@ FUZZ_CASES ?= 100000
 fuzz: $(VENV)/.installed
 	TORCHEXT_FUZZ_CASES=$(FUZZ_CASES) $(BIN)/python -m pytest -q tests/fuzz/test_fuzz.py
 
+# A copy in build/sanitize is built for each kind; about half an hour on two cores.
+sanitize: $(VENV)/.installed
+	$(BIN)/python tests/sanitize/run.py
+
+LEAK_CALLS ?= 100000
+leaks: build
+	$(BIN)/python tests/leaks/memory.py --calls $(LEAK_CALLS)
+
+# Each torch has an environment and objects of its own; the library in place is that of the last.
+MATRIX ?= 2.11.0 2.14.1 2.13.0
+matrix:
+	set -e; for torch in $(MATRIX); do \
+	    minor=$${torch%.*}; \
+	    $(MAKE) test TORCH=torch==$$torch VENV=.venv-$${minor%%.*}$${minor#*.}; \
+	done
+
+# On a CUDA build of torch: the build with nvcc, the import, and what a few minutes show.
+FAST := tests/device $(patsubst %,tests/ops/test_%.py,values gradients opcheck runtime_errors)
 test-cuda:
 	@command -v nvcc > /dev/null || test -x "$$CUDA_HOME/bin/nvcc" || \
 	    { echo "error: test-cuda needs nvcc: install the CUDA toolkit and put nvcc on PATH" \
 	           "or set CUDA_HOME" >&2; exit 1; }
 	TORCHEXT_CUDA=1 TORCH_CUDA_ARCH_LIST="$${TORCH_CUDA_ARCH_LIST:-9.0}" \
 	    $(MAKE) build VENV='$(CUDA_VENV)' TORCH='$(CUDA_TORCH)'
-	TORCHEXT_CUDA=1 $(CUDA_VENV)/bin/python -m pytest --timeout=900 tests/cuda
+	TORCHEXT_CUDA=1 $(CUDA_VENV)/bin/python -m pytest --timeout=900 tests/cuda $(FAST)
 
 lint: $(VENV)/.installed
 	$(PIP) install --quiet 'ruff>=0.14,<1'

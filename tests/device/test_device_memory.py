@@ -42,7 +42,8 @@ def test_who_touches_it_dies_and_is_told_why(touch, device):
     )  # fmt: skip
     assert result.returncode == -signal.SIGSEGV
     assert result.stdout == "10.0\n"
-    assert result.stderr.startswith(MESSAGE)
+    # before it torch may warn that it finds no GPU
+    assert any(line.startswith(MESSAGE) for line in result.stderr.splitlines())
 
 
 def test_another_fault_is_left_to_others(device):

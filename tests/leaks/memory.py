@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What calls leave behind: bytes that malloc has given out and not got back.
+
+python tests/leaks/memory.py --calls 100000     # `make leaks`: every operator of myns
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+
+class _MallInfo(ctypes.Structure):
+    """`struct mallinfo2` of malloc.h."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+        )
+    ]
+
+
+_mallinfo2 = ctypes.CDLL(None).mallinfo2
+_mallinfo2.restype = _MallInfo
+
+
+def bytes_in_use() -> int:
+    """Bytes of malloc in use, those of large blocks included. Python's small objects have arenas of
+    their own, which are large blocks too."""
+    gc.collect()
+    info = _mallinfo2()
+    return info.uordblks + info.hblkhd
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What one subject's calls left behind."""
+
+    name: str
+    calls: int
+    bytes: int
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether it is less than a byte a call: what is allocated is 16 bytes at least."""
+        return self.bytes < self.calls
+
+
+def growth(name: str, call: Callable[[], object], calls: int) -> Growth:
+    """The growth over so many calls, after a tenth as many that fill caches."""
+    for _ in range(max(10, calls // 10)):
+        call()
+    before = bytes_in_use()
+    for _ in range(calls):
+        call()
+    return Growth(name, calls, bytes_in_use() - before)
+
+
+def subjects(library: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Every operator of a library on its first sample: a call, and, where it has a gradient, a call
+    with backward."""
+    from torchext.library import loaded_path
+    from torchext.testing.facts import read_facts
+    from torchext.testing.subject import Subject
+
+    for facts in read_facts(loaded_path(library)):
+        subject = Subject(facts)
+        given = subject.with_outs(subject.calls()[0])
+        overload, args, kwargs = subject.overload, given.args, given.kwargs
+        yield facts.name, lambda o=overload, a=args, k=kwargs: o(*a, **k)
+        for call in itertools.islice(subject.calls_with_gradient(subject.dtype), 1):
+            yield f"{facts.name} backward", _with_backward(subject, call)
+
+
+def _with_backward(subject, call) -> Callable[[], object]:
+    function, tensors = subject.function(call), call.tensors
+    leaves = [t for t in tensors if t.requires_grad]
+    ones = [torch.ones_like(r) for r in function(*tensors) if r.requires_grad]
+
+    def run() -> None:
+        results = [r for r in function(*tensors) if r.requires_grad]
+        torch.autograd.grad(results, leaves, ones, allow_unused=True)
+
+    return run
+
+
+def main() -> int:
+    """Print the growth of every subject; status 1 where one is not flat."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--calls", type=int, default=100_000)
+    calls = parser.parse_args().calls
+    torch.set_num_threads(1)
+    found = []
+    for name, call in subjects("myns"):
+        found.append(growth(name, call, calls))
+        print(f"{found[-1].bytes:10} bytes  {name}", flush=True)
+    leaking = [g.name for g in found if not g.is_flat]
+    total = sum(g.bytes for g in found)
+    print(f"{len(found)} subjects, {calls} calls each, {total} bytes, leaking: {leaking or 'none'}")
+    return 1 if leaking else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds the library with sanitizers and runs it under them: `make sanitize`.
+
+    python tests/sanitize/run.py address    # AddressSanitizer and UndefinedBehaviorSanitizer
+    python tests/sanitize/run.py thread     # ThreadSanitizer, from a C++ program
+
+First mistakes of our own (seeded/) must be reported; then the operator tests and the threads must
+not be. Works on a copy of the project in build/sanitize. Any report fails; what suppressions-*.txt
+leave out are frames of others only, each with its reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+COPIED = ("codegen", "csrc", "torchext", "tests/ops", "tests/sanitize", "tests/conftest.py",
+          "setup.py", "pyproject.toml", "native_functions.yaml", "derivatives.yaml", "README.md",
+          "LICENSE")  # fmt: skip
+BUILT = shutil.ignore_patterns("*.so", "_C*.json", "_runtime.json", "__pycache__", "build")
+# -O1: at -O3 frames are missing. vptr: types that cross libraries of hidden visibility differ.
+FLAGS = {
+    "address": "-fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer -O1 -g1",
+    "thread": "-fsanitize=thread -fno-omit-frame-pointer -O1 -g1",
+}
+# torch.compile starts compilers, which would inherit the sanitizer; tests/ops without it.
+LEFT_OUT = ("test_compile.py", "test_export.py")
+CALLS_OF_A_THREAD = {"address": 20, "thread": 300}
+THREADS = 8
+_UNDEFINED = ": runtime error: "
+
+
+class Sanitizer:
+    """One kind of sanitizer, with its copy of the project and where it reports."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.folder = ROOT / "build" / "sanitize" / kind
+        self.reports = self.folder / "reports"
+
+    def build(self) -> None:
+        """Copy what changed and compile it with the sanitizer."""
+        for name in COPIED:
+            source, target = ROOT / name, self.folder / name
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=BUILT, dirs_exist_ok=True)
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+        for folder in (self.folder, self.seeded):
+            self._setup(folder)
+
+    @property
+    def seeded(self) -> Path:
+        """The project of the library that has mistakes."""
+        return self.folder / "tests" / "sanitize" / "seeded"
+
+    @property
+    def seeded_library(self) -> Path:
+        return self.seeded / "seeded_library.so"
+
+    def _setup(self, folder: Path) -> None:
+        flags = FLAGS[self.kind]
+        environment = {"CXXFLAGS": flags, "LDFLAGS": flags, "PYTHONPATH": str(self.folder)}
+        command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+        subprocess.run(command, check=True, cwd=folder, env={**os.environ, **environment})
+
+    def run(self, command: list[str], check: bool = True) -> tuple[int, str]:
+        """Run a command under the sanitizer; returns its status and its reports."""
+        shutil.rmtree(self.reports, ignore_errors=True)
+        self.reports.mkdir(parents=True)
+        printed = self.folder / "stderr.txt"
+        with open(printed, "wb") as file:
+            result = subprocess.run(
+                command, check=False, cwd=self.folder, env=self.environment(), stderr=file
+            )
+        found = [path.read_text(errors="replace") for path in sorted(self.reports.iterdir())]
+        # beside AddressSanitizer, the one for undefined behaviour knows no file but stderr
+        text = printed.read_text(errors="replace")
+        found += [text] if _UNDEFINED in text else []
+        if check and result.returncode != 0 and not found:
+            raise SystemExit(
+                f"error: {' '.join(command)} ended with {result.returncode}\n{text[-20_000:]}"
+            )
+        return result.returncode, "\n".join(found)
+
+    def environment(self) -> dict[str, str]:
+        """Variables for a program under the sanitizer."""
+        log = f"log_path={self.reports / 'report'}"
+        undefined = HERE / "suppressions-undefined.txt"
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(self.folder), str(self.folder / "tests")]),
+            # its threads synchronize in a library that is not instrumented
+            "OMP_NUM_THREADS": "1",
+            # leaks: Python and torch keep what they made; tests/leaks counts ours
+            "ASAN_OPTIONS": f"{log}:detect_leaks=0:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:suppressions={undefined}",
+            "TSAN_OPTIONS": f"{log}:suppressions={HERE / 'suppressions-thread.txt'}",
+        }
+
+    def expect_silence(self, what: str, command: list[str]) -> None:
+        """Run what must pass without a report."""
+        status, reports = self.run(command)
+        print(f"{self.kind}: {what}: status {status}, {len(reports.splitlines())} lines reported")
+        if status != 0 or reports:
+            raise SystemExit(f"error: {what} under the {self.kind} sanitizer\n{reports[:20_000]}")
+
+    def expect_report(self, what: str, command: list[str], words: str) -> None:
+        """Run a seeded mistake, which must be reported."""
+        _, reports = self.run(command, check=False)
+        print(f"{self.kind}: {what}: {'reported' if words in reports else 'NOT REPORTED'}")
+        if words not in reports:
+            raise SystemExit(f"error: the sanitizer does not see {what}\n{reports[:20_000]}")
+
+
+def check_address(sanitizer: Sanitizer) -> None:
+    """The operator tests and threads in Python, with the sanitizer loaded first."""
+    python = ["env", f"LD_PRELOAD={_runtime('libasan.so')} {_runtime('libubsan.so')}",
+              sys.executable]  # fmt: skip
+    call = f"import torch, torchext; ops = torchext.load_library({str(sanitizer.seeded_library)!r})"
+    overflow = [*python, "-c", f"{call}; ops.overflow(torch.ones(3))"]
+    sanitizer.expect_report("a seeded overflow", overflow, "heap-buffer-overflow")
+    undefined = [*python, "-c", f"{call}; ops.undefined(64)"]
+    sanitizer.expect_report("a seeded shift by too many bits", undefined, "shift exponent 64")
+    threads = [*python, "tests/sanitize/threads.py", *_counts(sanitizer.kind)]
+    sanitizer.expect_silence(f"{THREADS} threads and children that fork", threads)
+    left_out = [f"--ignore=tests/ops/{name}" for name in LEFT_OUT]
+    # Captured, a report of a test that passes would not be seen.
+    plugins = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "--capture=no"]
+    tests = [*python, "-m", "pytest", *plugins, *left_out, "tests/ops"]
+    sanitizer.expect_silence("the operator tests", tests)
+
+
+def check_thread(sanitizer: Sanitizer) -> None:
+    """A C++ program: Python's own threads synchronize where the sanitizer does not look."""
+    driver = _build_driver(sanitizer)
+    # with some kernels the loader puts objects where the sanitizer keeps its own
+    fixed = ["setarch", "-R"] if shutil.which("setarch") else []
+    race = [*fixed, driver, "seeded", str(sanitizer.seeded_library)]
+    sanitizer.expect_report("a seeded race", race, "data race")
+    threads = [*fixed, driver, *_counts(sanitizer.kind)]
+    sanitizer.expect_silence(f"{THREADS} threads", threads)
+
+
+def _counts(kind: str) -> list[str]:
+    return [str(THREADS), str(CALLS_OF_A_THREAD[kind])]
+
+
+def _runtime(name: str) -> str:
+    """The path of a library of the compiler."""
+    compiler = os.environ.get("CXX", "c++")
+    command = [compiler, f"-print-file-name={name}"]
+    path = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    if not os.path.isabs(path):
+        raise SystemExit(f"error: {compiler} has no {name}")
+    return os.path.realpath(path)
+
+
+def _build_driver(sanitizer: Sanitizer) -> str:
+    """Compile and link driver.cpp with the library."""
+    from torch.utils.cpp_extension import include_paths, library_paths
+
+    folder, libraries = sanitizer.folder, library_paths()
+    generated = folder / "build" / "generated" / "myns" / "include"
+    includes = [folder / "csrc" / "include", generated, *include_paths()]
+    driver = str(folder / "driver")
+    standard = "-std=c++20" if _torch_version() >= (2, 13) else "-std=c++17"
+    command = [
+        os.environ.get("CXX", "c++"), standard, *FLAGS[sanitizer.kind].split(),
+        *(f"-I{path}" for path in includes), str(HERE / "driver.cpp"), "-o", driver,
+        f"-L{folder / 'torchext'}", "-l:_C.so", *(f"-L{path}" for path in libraries),
+        "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10",
+        *(f"-Wl,-rpath,{path}" for path in (folder / "torchext", *libraries)),
+    ]  # fmt: skip
+    subprocess.run(command, check=True)
+    return driver
+
+
+def _torch_version() -> tuple[int, ...]:
+    import torch
+
+    return tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+
+CHECKS = {"address": check_address, "thread": check_thread}
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", nargs="*", choices=[*CHECKS, []], help="which (default: all)")
+    for kind in parser.parse_args().kind or CHECKS:
+        sanitizer = Sanitizer(kind)
+        sanitizer.build()
+        CHECKS[kind](sanitizer)
+    print("sanitizers: no report but the seeded ones")
+
+
+if __name__ == "__main__":
+    main()
