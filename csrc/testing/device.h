@@ -57,6 +57,11 @@ TORCHEXT_TEST_DEVICE_API int torchext_test_device_current();
 // The previous device, or -1 where the index is not a device: no exception crosses a C function.
 TORCHEXT_TEST_DEVICE_API int torchext_test_device_exchange(int index);
 
+// Runs a backward of one tensor on a device, which fails where autograd has no thread for it;
+// nullptr, or the error, which lives until the thread's next call. No Python object is part of the
+// graph: autograd's thread may let go of it while Python ends, and must not wait for its lock then.
+TORCHEXT_TEST_DEVICE_API const char* torchext_test_device_backward(int index);
+
 // Lets the CPU touch the allocation that an address lies in, until as many calls of close; -1 where
 // it is no memory of the device. torchext/testing/host_access.h calls them.
 TORCHEXT_TEST_DEVICE_API int torchext_test_device_open(const void* data);

@@ -3,13 +3,17 @@
 // The current device, and how c10's device guards and torch.accelerator reach it.
 #include "device.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/Stream.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <exception>
+#include <string>
 #include <utility>
 
 namespace torchext::testing {
@@ -188,4 +192,16 @@ int torchext_test_device_exchange(int index) {
     return -1;
   }
   return torchext::testing::exchange_device(static_cast<c10::DeviceIndex>(index));
+}
+
+const char* torchext_test_device_backward(int index) {
+  thread_local std::string error;
+  try {
+    const c10::Device device(c10::kPrivateUse1, static_cast<c10::DeviceIndex>(index));
+    at::zeros({}, at::TensorOptions(device)).set_requires_grad(true).backward();
+    return nullptr;
+  } catch (const std::exception& caught) {
+    error = caught.what();
+    return error.c_str();
+  }
 }

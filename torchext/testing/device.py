@@ -34,14 +34,13 @@ def device() -> torch.device:
 
     On its first backward, autograd starts a thread for each device there is: a later one gets none.
     """
-    _load()
-    _check_autograd_thread()
+    _check_autograd_thread(_load())
     return torch.device(NAME, 0)
 
 
 @functools.cache
-def _load() -> None:
-    """Build, load and name the device, once in a process."""
+def _load() -> ctypes.CDLL:
+    """Build, load and name the device, once in a process; return its library."""
     runtime()  # what does not fit this torch is found before anything is registered
     _check_not_taken()
     path = _build()
@@ -52,19 +51,19 @@ def _load() -> None:
     torch.utils.generate_methods_for_privateuse1_backend()
     # What has no kernel of the device's own runs on the CPU.
     fallback.enable(NAME)
+    return library
 
 
 @functools.cache
-def _check_autograd_thread() -> None:
+def _check_autograd_thread(library: ctypes.CDLL) -> None:
     """Say now what autograd would report as an internal error on some later backward."""
-    probe = torch.zeros((), device=NAME, requires_grad=True)
-    try:
-        probe.backward()
-    except RuntimeError as error:
+    library.torchext_test_device_backward.restype = ctypes.c_char_p
+    error = library.torchext_test_device_backward(0)
+    if error is not None:
         raise RuntimeError(
             "torchext.testing.device() was called after the first backward of this process, when "
             "autograd had started its device threads already; call it earlier."
-        ) from error
+        ) from RuntimeError(error.decode(errors="replace"))
 
 
 def _check_not_taken() -> None:
