@@ -79,11 +79,13 @@ leaks: build
 	$(BIN)/python tests/leaks/memory.py --calls $(LEAK_CALLS)
 
 # Each torch has an environment and objects of its own; the library in place is that of the last.
+# CUDA kernels are test-cuda's, and take long: TORCHEXT_CUDA=1 builds them here as well.
 MATRIX ?= 2.11.0 2.14.1 2.13.0
 matrix:
 	set -e; for torch in $(MATRIX); do \
 	    minor=$${torch%.*}; \
-	    $(MAKE) test TORCH=torch==$$torch VENV=.venv-$${minor%%.*}$${minor#*.}; \
+	    TORCHEXT_CUDA=$${TORCHEXT_CUDA:-0} \
+	        $(MAKE) test TORCH=torch==$$torch VENV=.venv-$${minor%%.*}$${minor#*.}; \
 	done
 
 # On a CUDA build of torch: the build with nvcc, the import, and what a few minutes show.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 _TOKEN = re.compile(
     r"""(?P<comment>/\*.*?\*/)
@@ -28,6 +29,7 @@ _NO_TYPES = frozenset(
     "return else case throw co_return and or not xor bitand bitor compl not_eq new delete sizeof "
     "in goto typename".split()
 )
+_REMEMBERED = 64  # formulas: an entry's are asked for their names again and again
 _GRAD = re.compile(r"\bgrads\s*\[([^\]]*)\]")
 _MASK = re.compile(r"\bgrad_input_mask\s*\[([^\]]*)\]")
 
@@ -47,7 +49,8 @@ def tokens_of(text: str) -> list[re.Match[str]]:
     ]
 
 
-def free_names(text: str) -> list[Name]:
+@lru_cache(_REMEMBERED)
+def free_names(text: str) -> tuple[Name, ...]:
     """The identifiers of a formula that are values of their own; template arguments are none."""
     found: list[Name] = []
     tokens = tokens_of(text)
@@ -61,7 +64,7 @@ def free_names(text: str) -> list[Name]:
             end = template
         elif before not in (".", "->", "::") and after not in ("(", "::"):
             found.append(Name(token.group(), token.start()))
-    return found
+    return tuple(found)
 
 
 def template_end(tokens: Sequence[re.Match[str]], start: int) -> int:

@@ -53,8 +53,10 @@ class FileSet:
             if file.role == "python":
                 self.files[file.path] = replace(file, text=file.text.rstrip("\n") + "\n")
                 continue
-            # An empty part leaves its blank lines behind.
-            text = _BLANK_LINES.sub("\n\n", fold(file.text)).rstrip("\n") + "\n"
+            text = fold(file.text)
+            if "\n\n\n" in text:  # an empty part leaves its blank lines behind
+                text = _BLANK_LINES.sub("\n\n", text)
+            text = text.rstrip("\n") + "\n"
             self.files[file.path] = replace(file, text=_with_own_lines(text, file.path))
 
     def paths(self, role: str) -> list[str]:
@@ -64,6 +66,8 @@ class FileSet:
     def write(self, folder: Path, manifest: dict[str, Any]) -> list[str]:
         """Bring the folder to this state; returns the paths whose text changed."""
         stale = _listed(folder / MANIFEST) - set(self.files)
+        for parent in {os.path.dirname(path) for path in [*self.files, MANIFEST]}:
+            (folder / parent).mkdir(parents=True, exist_ok=True)
         changed = [path for path, file in self.files.items() if _write(folder / path, file.text)]
         _write(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
         for path in stale:
@@ -92,7 +96,6 @@ def _write(path: Path, text: str) -> bool:
     try:
         old = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return True
     except (OSError, UnicodeDecodeError):

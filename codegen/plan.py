@@ -276,6 +276,11 @@ class Plan:
             found.setdefault(op.group, []).append(op)
         return found
 
+    @cached_property
+    def group_of_api(self) -> dict[str, str]:
+        """The group of each operator that formulas can call, by the name they call it by."""
+        return {op.api_name: op.group for op in self.operators if op.api_name}
+
     def shard(self, index: int) -> list[OperatorPlan]:
         """The operators of one shard, in YAML order."""
         return self._by_shard.get(index, [])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,11 @@ class Attribute:
     value: str  # its value when the node is made; {} stands for the tensor
     use: str = "{}"  # what stands in the formula; {} stands for the member
     of: str = "Tensor"  # the schema type of what has the attribute
+
+    @cached_property
+    def word(self) -> str:
+        """The name of the function: where a formula has it not, the pattern need not be tried."""
+        return re.findall(r"\w+", self.pattern.partition(r"\(")[0])[-1]
 
 
 _TEXT = r'"(?:[^"\\]|\\.)*"'
@@ -99,7 +105,7 @@ def take_attributes(
     """
     found: list[SavedAttribute] = []
     for attribute in ATTRIBUTES:
-        if attribute.of != plain_type:
+        if attribute.of != plain_type or attribute.word not in text:
             continue
         use = attribute.pattern.format(re.escape(name))
         pattern = rf"(?P<text>{_TEXT})|(?<!\w)(?<!\.)(?<!->)(?<!::){use}"

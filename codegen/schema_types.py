@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 # Types that are one word in a schema.
 BASE_TYPES = (
@@ -54,13 +55,15 @@ class Type:
             return f"({inner}){alias}"
         return f"{self.name}({inner}){alias}" if self.args else f"{self.name}{alias}"
 
-    @property
+    @cached_property
     def plain(self) -> str:
         """The type without alias annotations and list sizes: what a table is keyed by."""
         return str(self.bare(with_size=False))
 
     def bare(self, with_size: bool = True) -> Type:
         """The same type without alias annotations (and, if asked, without list sizes)."""
+        if not self.args and self.alias is None and self.size is None:
+            return self
         args = tuple(arg.bare(with_size) for arg in self.args)
         return Type(self.name, args, self.size if with_size else None)
 
@@ -70,7 +73,7 @@ class Type:
         for arg in self.args:
             yield from arg.walk()
 
-    @property
+    @cached_property
     def is_write(self) -> bool:
         """Whether an alias annotation anywhere in the type says that the operator writes to it."""
         return any(t.alias and t.alias.is_write for t in self.walk())

@@ -159,7 +159,7 @@ def emit(plan: Plan) -> Iterator[File]:
 
 def _includes(plan: Plan, shard: list[tuple[OperatorPlan, NodePlan]]) -> list[str]:
     """The nodes of the shard, and the operators of this library that its formulas call."""
-    groups = {op.api_name: op.group for op in plan.operators if op.api_name}
+    groups = plan.group_of_api
     calls = {name for _, node in shard for name in node.calls}
     called = sorted({groups[name] for name in calls if name in groups})
     own = sorted({op.group for op, _ in shard})

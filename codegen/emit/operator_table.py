@@ -11,13 +11,20 @@ from typing import Any
 from ..dtypes import torch_name
 from ..output import File
 from ..plan import AutogradPlan, OperatorPlan, Plan
+from ..template import fill
+
+_TABLE = """
+{"namespace": $namespace, "operators": [
+$operators
+]}
+"""
 
 
 def emit(plan: Plan) -> Iterator[File]:
-    """One file, a list of operators in the order of the spec."""
-    operators = [_operator(op) for op in plan.operators if not op.override]
-    content = {"namespace": plan.namespace, "operators": operators}
-    yield File("python/operators.json", json.dumps(content, indent=1), "python")
+    """One file, a line for each operator in the order of the spec."""
+    operators = [json.dumps(_operator(op)) for op in plan.operators if not op.override]
+    text = fill(_TABLE, namespace=json.dumps(plan.namespace), operators=",\n".join(operators))
+    yield File("python/operators.json", text, "python")
 
 
 def _operator(op: OperatorPlan) -> dict[str, Any]:

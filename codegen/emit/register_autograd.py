@@ -112,7 +112,7 @@ def _includes(
     plan: Plan, keyed: list[tuple[OperatorPlan, str, AutogradPlan]], evaluates: bool
 ) -> list[str]:
     """The nodes and operators of the shard, and what its formulas call."""
-    groups = {op.api_name: op.group for op in plan.operators if op.api_name}
+    groups = plan.group_of_api
     own = {op.group for op, _, _ in keyed}
     called = {groups[name] for _, _, a in keyed for name in a.calls if name in groups}
     found = [f"#include <{plan.namespace}/nodes/{g}.h>" for g in sorted(own)]

@@ -108,7 +108,7 @@ def generated_text(
     files = FileSet()
     for emitter in EMITTERS:
         files.add(emitter.emit(plan))
-    position = re.compile(r"""^(\s*// |\s*"location": ")\S+:\d+:? ?""", re.MULTILINE)
+    position = re.compile(r"""(^\s*// |"location": ")\S+:\d+:? ?""", re.MULTILINE)
     return {path: position.sub(r"\1", file.text) for path, file in files.files.items()}
 
 
