@@ -29,13 +29,14 @@ def program(tmp_path_factory) -> Program:
     """What the README's commands make; the last of them is the program's call."""
     (block,) = re.findall(r"^```sh\n(.*?)^```$", (EXAMPLE / "README.md").read_text(), re.M | re.S)
     *commands, call = block.splitlines()
+    environment = command_environment(tmp_path_factory.mktemp("cuda"))
     folder = tmp_path_factory.mktemp("checkout")
     (folder / "examples").symlink_to(EXAMPLE.parent)
     for command in commands:
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=folder,
-            env=command_environment(),
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

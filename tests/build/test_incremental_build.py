@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is compiled again after a change, and what a killed build leaves."""
+"""What is compiled again after a change."""
 
 import os
-import random
-import signal
-import subprocess
-import sys
 
 import pytest
 from sample_project import SAMPLE, python
@@ -72,30 +68,3 @@ def test_a_damaged_library_in_the_package_is_replaced(project):
     build = project.build()
     assert (build.compiled, build.linked) == ([], False)
     assert python("import sample_ops", project.folder).status == 0
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_build_after_a_killed_one_succeeds(project, seed):
-    chance = random.Random(seed)
-    for name in ("scale", "square"):
-        os.utime(project.folder / f"csrc/{name}.cpp")
-    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
-    killed = subprocess.Popen(
-        command,
-        cwd=project.folder,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        killed.wait(chance.uniform(1.5, 6.0))
-    except subprocess.TimeoutExpired:
-        # once the whole group, as Ctrl-C and timeouts do; else Python alone, and ninja lives on
-        kill = os.killpg if seed % 2 else os.kill
-        kill(killed.pid, signal.SIGKILL)
-    killed.wait()
-    build = project.build()
-    assert build.status == 0, build.text
-    check = "import torch, sample_ops; assert sample_ops.ops.square(torch.ones(1) * 3).item() == 9"
-    assert python(check, project.folder).status == 0
-    assert project.build().compiled == []

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A build that is killed at any moment leaves a tree in which the next one succeeds.
+
+TORCHEXT_KILLED_BUILDS is how many are killed at a step of Python's; "all" is one at each step that
+changes a file or starts a program.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sample_project import FLAGS, Project, python, run
+
+pytestmark = pytest.mark.slow
+
+KILLS = os.environ.get("TORCHEXT_KILLED_BUILDS", "2")
+COMMAND = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+HOOK = Path(__file__).parent / "killed"
+# Files of the generated code are added, changed and taken away, and one kernel is compiled.
+OLD, NEW = "square", "squared"
+EDITS = (
+    ("native_functions.yaml", "func: {}(Tensor self)"),
+    ("csrc/square.cpp", "kernels/{}.h"),
+)
+
+
+def rename(project: Project, old: str, new: str) -> None:
+    for path, text in EDITS:
+        project.edit(path, text.format(old), text.format(new))
+
+
+def check(project: Project, name: str, other: str, after: str) -> None:
+    """The next build succeeds and is complete, and its library is that of the sources."""
+    build = project.build()
+    assert build.status == 0, f"{after}:\n{build.text}"
+    program = (
+        "import torch, sample_ops\n"
+        f"assert sample_ops.ops.{name}(torch.ones(1) * 3).item() == 9\n"
+        f"assert not hasattr(sample_ops.ops, '{other}')"
+    )
+    loaded = python(program, project.folder)
+    assert loaded.status == 0, f"{after}:\n{loaded.text}"
+    again = project.build()
+    assert (again.compiled, again.linked) == ([], False), f"{after}:\n{again.text}"
+
+
+def steps(project: Project, log: Path, kill_at: int = -1) -> list[str]:
+    """The steps of a build, which ends at one of them."""
+    log.unlink(missing_ok=True)
+    path = os.pathsep.join(filter(None, [str(HOOK), os.environ.get("PYTHONPATH")]))
+    build = run(
+        COMMAND, project.folder, **FLAGS, PYTHONPATH=path,
+        TORCHEXT_STEPS=str(log), TORCHEXT_KILL_AT=str(kill_at),
+    )  # fmt: skip
+    assert build.status == (0 if kill_at < 0 else -signal.SIGKILL), build.text
+    return log.read_text().splitlines()
+
+
+def test_killed_at_a_step(project, tmp_path):
+    log, names = tmp_path / "steps", (OLD, NEW)
+    rename(project, *names)
+    count = len(steps(project, log))
+    assert count > 20
+    kills = count if KILLS == "all" else int(KILLS)
+    for index in range(kills):
+        names = names[::-1]
+        rename(project, *names)
+        after = steps(project, log, kill_at=count * (2 * index + 1) // (2 * kills))[-1]
+        check(project, names[1], names[0], f"killed at step {after}")
+
+
+@pytest.mark.parametrize("whole_group", [True, False], ids=["all_processes", "python_alone"])
+def test_killed_after_a_time(project, whole_group):
+    """Once all processes, as Ctrl-C and timeouts do; else Python alone, and ninja lives on."""
+    chance = random.Random(whole_group)
+    for _ in range(1 if KILLS != "all" else 20):
+        for path in project.folder.glob("csrc/*.cpp"):
+            os.utime(path)
+        killed = subprocess.Popen(
+            COMMAND,
+            cwd=project.folder,
+            env={**os.environ, **FLAGS},
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        after = chance.uniform(1.5, 15)
+        try:
+            killed.wait(after)
+        except subprocess.TimeoutExpired:
+            kill = os.killpg if whole_group else os.kill
+            kill(killed.pid, signal.SIGKILL)
+        killed.wait()
+        check(project, OLD, NEW, f"killed after {after} s")
