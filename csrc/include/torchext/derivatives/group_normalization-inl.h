@@ -135,11 +135,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> infinitely_differentiable_native_
   const bool has_input_grad = grad_input_mask[0] && input_grad.defined();
   const bool has_weight_grad = grad_input_mask[1] && dY.defined() && weight.defined();
   const bool has_bias_grad = grad_input_mask[2] && dY.defined();
+  const auto by_channel = [](const Tensor& values) {
+    return values.sum(at::IntArrayRef{0, 3}).reshape({-1}); // in 2.11, {0, 3} may be names as well
+  };
   return {
       has_input_grad ? to_dtype_of(X, input_grad.reshape_symint(X.sym_sizes())) : Tensor(),
-      has_weight_grad ? to_dtype_of(weight, (grouped * normalized.xhat).sum({0, 3}).reshape({-1}))
-                      : Tensor(),
-      has_bias_grad ? grouped.sum({0, 3}).reshape({-1}) : Tensor()};
+      has_weight_grad ? to_dtype_of(weight, by_channel(grouped * normalized.xhat)) : Tensor(),
+      has_bias_grad ? by_channel(grouped) : Tensor()};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> native_group_norm_backward_dispatcher(
