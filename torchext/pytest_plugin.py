@@ -18,6 +18,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "torchext.load_library loads, or its path (may be repeated)",
     )  # fmt: skip
     group.addoption(
+        "--torchext-device", metavar="DEVICE", default="cpu",
+        help="what the checks run on, such as cuda; torchext is the test device (default: cpu)",
+    )  # fmt: skip
+    group.addoption(
         "--torchext-known-failures", metavar="FILE",
         help="lines `OPERATOR CHECKS: REASON`; a check that is listed and passes fails",
     )  # fmt: skip
@@ -45,8 +49,9 @@ def pytest_make_collect_report(collector: pytest.Collector):
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Bring the test device up before the first backward, where a test will need it."""
-    checks = [item.check for item in session.items if isinstance(item, OperatorCheck)]
-    if "device" in checks and not session.config.getoption("collectonly"):
+    cells = [item for item in session.items if isinstance(item, OperatorCheck)]
+    needed = any(cell.check == "device" and cell.runner.needs_test_device for cell in cells)
+    if needed and not session.config.getoption("collectonly"):
         from torchext.testing.checking import prepare_test_device
 
         prepare_test_device()
@@ -59,11 +64,12 @@ class Library(pytest.Collector):
         from torchext.testing.checking import Runner, facts_of
 
         names = self.config.getoption("--torchext")
+        device = self.config.getoption("--torchext-device")
         known = self.config.getoption("--torchext-known-failures")
         try:
             others = {facts_of(name)[0].namespace for name in names if name != self.name}
-            runner = Runner(self.name, known_failures=known, other_namespaces=others)
-        except (ImportError, OSError, ValueError) as error:
+            runner = Runner(self.name, known_failures=known, other_namespaces=others, device=device)
+        except (AssertionError, ImportError, OSError, RuntimeError, ValueError) as error:
             raise self.CollectError(f"--torchext {self.name}: {error}") from error
         return [
             OperatorCheck.from_parent(

@@ -98,13 +98,49 @@ def test_the_matrix_is_printed_and_written_as_a_page(faulty_library, tmp_path, c
     )
     printed = capsys.readouterr().out
     lines = printed.splitlines()
-    assert lines[0] == f"faultytest on torch {torch.__version__}"
+    assert lines[0] == f"faultytest on cpu, torch {torch.__version__}"
     assert "right  ✓ ✓ " in lines and "whole  ✗ – " in lines
     assert [x.rstrip() for x in lines] == [x.rstrip() for x in str(report).splitlines()]
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>")
     assert text.count("<tr>") == 3 and text.count("class=failed") == 2  # the cell and the legend
     assert "native_functions.yaml" in text and "not close" in text
+
+
+# Mistakes that another device does not show: the fallback gives the kernel copies, autocast has
+# another key, and memory that nobody wrote to holds something else.
+NOT_ON_A_DEVICE = {
+    "hidden_write": "opcheck layouts autocast",
+    "own_cast": "autocast",
+    "reads_memory": "vmap",
+}
+ONLY_ON_A_DEVICE = {"on_cpu": "opcheck"}  # whose check of fake tensors compares devices
+
+
+def test_the_same_mistakes_are_found_on_another_device(faulty_library, device):
+    report = check(faulty_library, device="torchext", raise_exception=False)
+    assert report.device == str(device)
+    found = {(c.operator, c.check) for c in report.failures}
+    left_out = {(op, c) for op, checks in NOT_ON_A_DEVICE.items() for c in checks.split()}
+    wanted = {(op, c) for op, (checks, _) in FAILURES.items() for c in checks.split()}
+    wanted |= {(op, c) for op, checks in ONLY_ON_A_DEVICE.items() for c in checks.split()}
+    assert found - left_out == {cell for cell in wanted if "compile" not in cell[1]} - left_out
+    refused = {c.reason for c in report.cells.values() if c.operator == "draws"}
+    (reason,) = refused
+    assert "cannot fall back to the CPU: it draws random numbers" in reason
+
+
+@pytest.mark.parametrize(
+    ("device_name", "error", "words"),
+    [
+        ("meta", ValueError, "meta tensors have no values"),
+        ("torchext:7", RuntimeError, "no test device has index 7"),
+        ("nonsense", RuntimeError, "device type at start of device string: nonsense"),
+    ],
+)
+def test_a_device_that_is_not_there_is_an_error(device_name, error, words, faulty_library):
+    with pytest.raises(error, match=words):
+        check(faulty_library, device=device_name)
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,9 @@ def test_paths_on_the_command_line_run_as_well(faulty_library, tmp_path):
         (["--torchext", "no_such_library"], "there is no package 'no_such_library'"),
         (["--torchext-known-failures", "x"], "is for --torchext NAME"),
         (["--torchext", "LIBRARY", "--torchext-known-failures", "x"], "No such file.*'x'"),
+        (["--torchext", "LIBRARY", "--torchext-device", "tpu"], "device string: tpu"),
     ],
-    ids=["no_library", "known_failures_alone", "no_file"],
+    ids=["no_library", "known_failures_alone", "no_file", "no_device"],
 )
 def test_mistakes_of_the_command_line(arguments, words, faulty_library, tmp_path):
     arguments = [str(faulty_library) if a == "LIBRARY" else a for a in arguments]
@@ -77,6 +78,17 @@ def test_mistakes_of_the_command_line(arguments, words, faulty_library, tmp_path
     assert status in (2, 4), printed  # an error while collecting, or of usage
     assert re.search(words, printed), printed
     assert "Traceback" not in printed and "passed" not in printed
+
+
+def test_the_checks_run_on_another_device(faulty_library, tmp_path):
+    status, printed = run_pytest(
+        tmp_path, "--torchext", str(faulty_library), "--torchext-device", "torchext",
+        "-rs", "-k", "on_cpu and (device or layouts or compile_dynamic)",
+    )  # fmt: skip
+    assert status == 1, printed
+    assert "a result is on another device" in printed
+    assert "Inductor compiles nothing for torchext" in printed
+    assert "1 failed, 1 passed, 1 skipped" in printed
 
 
 def test_the_plugin_may_be_named_where_it_is_installed(tmp_path):

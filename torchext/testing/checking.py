@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 
 from .. import library as libraries
+from . import device as test_device
 from .checks import CHECKS
 from .facts import Facts, read_facts
 from .known_failures import KnownFailures
@@ -37,6 +38,7 @@ def check(
     operators: Iterable[str] | None = None,
     checks: Iterable[str] | None = None,
     known_failures: str | os.PathLike | None = None,
+    device: str | torch.device = "cpu",
     html: str | os.PathLike | None = None,
     raise_exception: bool = True,
 ) -> Report:
@@ -48,19 +50,22 @@ def check(
     checks: names of the matrix's columns; all where it is None.
     known_failures: a file with a line `OPERATOR CHECKS: REASON` for each check that is expected to
     fail; one that passes is a failure.
+    device: what the checks run on, such as "cuda"; "torchext" is the test device. The check
+    "device" compares it with the CPU, and where it is the CPU the test device with it.
     html: where to write the matrix as a page.
     raise_exception: whether CheckError, an AssertionError, is raised at the end where a check
     failed that is not known.
 
-    Runs on the CPU, on the operators' `samples:`, or on some made from the schema where the Meta
-    kernel takes them; without samples the check "samples" fails. A row is printed as it comes:
+    Runs on the operators' `samples:`, or on some made from the schema where the Meta kernel takes
+    them; without samples the check "samples" fails. A row is printed as it comes:
     where a kernel ends the process, the last mark is that before it. Raises ValueError for names
-    that mean nothing, ImportError where the library cannot be loaded. Takes a few seconds an
+    that mean nothing, ImportError where the library cannot be loaded, and what torch raises for a
+    device that is not there. Takes a few seconds an
     operator, most of them in torch.compile. The check "device" needs a process that has run no
     backward yet.
     """
-    runner = Runner(library, operators, checks, known_failures)
-    if "device" in runner.checks:
+    runner = Runner(library, operators, checks, known_failures, device=device)
+    if runner.needs_test_device:
         prepare_test_device()
     report = runner.new_report()
     _print(report.heading() + "\n")
@@ -95,7 +100,9 @@ class Runner:
         checks: Iterable[str] | None = None,
         known_failures: str | os.PathLike | None = None,
         other_namespaces: Collection[str] = (),
+        device: str | torch.device = "cpu",
     ) -> None:
+        self.device = _usable(device)
         facts = facts_of(library)
         self.namespace = facts[0].namespace
         self.checks = _chosen(checks, list(CHECKS), "check")
@@ -106,13 +113,21 @@ class Runner:
             self.known = KnownFailures.read(
                 known_failures, self.namespace, names, list(CHECKS), other_namespaces
             )
-        self.subjects = [Subject(f) for f in facts if f.name in wanted]
+        self.subjects = [Subject(f, self.device) for f in facts if f.name in wanted]
+
+    @property
+    def needs_test_device(self) -> bool:
+        """Whether a check compares the CPU with the test device."""
+        return "device" in self.checks and self.device.type == "cpu"
 
     def new_report(self) -> Report:
         """A report without cells."""
         places = {s.facts.name: s.facts.location for s in self.subjects}
         made = [s.facts.name for s in self.subjects if s.samples and s.has_made_samples]
-        return Report(self.namespace, torch.__version__, self.checks, places, made_samples=made)
+        return Report(
+            self.namespace, torch.__version__, str(self.device), self.checks, places,
+            made_samples=made,
+        )  # fmt: skip
 
     def cell(self, subject: Subject, name: str) -> Cell:
         """Run one check of one operator."""
@@ -136,6 +151,16 @@ def facts_of(library: str | os.PathLike) -> list[Facts]:
     return facts
 
 
+def _usable(device: str | torch.device) -> torch.device:
+    """The device, with the index that its tensors have; raises what torch says of one that is not
+    there."""
+    if str(device).partition(":")[0] == test_device.NAME:
+        test_device.device()
+    if torch.device(device).type == "meta":
+        raise ValueError("the checks compute, and meta tensors have no values")
+    return torch.empty(0, device=device).device
+
+
 def _chosen(
     names: Iterable[str] | None, known: list[str], what: str, prefix: str = ""
 ) -> list[str]:
@@ -155,7 +180,7 @@ def _chosen(
 
 def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | None]:
     try:
-        with _quiet(), torch.random.fork_rng(devices=[]):
+        with _quiet(), _fork_rng(subject.device):
             torch.manual_seed(0)
             if name != "samples":
                 try:
@@ -175,6 +200,13 @@ def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | N
     return State.PASSED, "", None
 
 
+def _fork_rng(device: torch.device) -> contextlib.AbstractContextManager[None]:
+    """Keep the state of the CPU's generator, and of the device's."""
+    if device.type == "cpu":
+        return torch.random.fork_rng(devices=[])
+    return torch.random.fork_rng(devices=[device], device_type=device.type)
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without warnings of torch's prototypes, of fallbacks and of resized out= tensors."""
@@ -190,10 +222,8 @@ def _quiet() -> Iterator[None]:
 
 def prepare_test_device() -> None:
     """Bring the test device up before the first backward; its check says why it cannot be."""
-    from .device import device
-
     with contextlib.suppress(RuntimeError):
-        device()
+        test_device.device()
 
 
 __all__ = ["CheckError", "Facts", "Runner", "check", "facts_of", "prepare_test_device"]

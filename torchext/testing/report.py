@@ -49,6 +49,7 @@ class Report:
 
     namespace: str
     torch_version: str
+    device: str
     checks: Sequence[str]
     locations: dict[str, str]  # operator -> FILE:LINE, in the order of the spec
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
@@ -76,9 +77,13 @@ class Report:
         rows = [self.label(operator) + self._marks(operator) for operator in self.locations]
         return "\n".join([self.heading(), *rows, self.summary()])
 
+    @property
+    def _title(self) -> str:
+        return f"{self.namespace} on {self.device}, torch {self.torch_version}"
+
     def heading(self) -> str:
         """What stands above the rows."""
-        lines = [f"{self.namespace} on torch {self.torch_version}", ""]
+        lines = [self._title, ""]
         blank = self.label("")
         for index, check in enumerate(self.checks):
             lines.append(f"{blank}{'│ ' * index}┌ {check}")
@@ -134,7 +139,7 @@ class Report:
             for c in self.cells.values()
             if c.state in (State.FAILED, State.KNOWN, State.REFUSED)
         )
-        title = html.escape(f"{self.namespace} on torch {self.torch_version}")
+        title = html.escape(self._title)
         return (
             f"<!doctype html>\n<html lang=en><meta charset=utf-8><title>{title}</title>\n"
             f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n<ul>{legend}</ul>\n"

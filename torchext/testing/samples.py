@@ -34,14 +34,21 @@ def samples_of(facts: Facts) -> tuple[list[Sample], bool]:
     return list(itertools.islice(_made(facts), _MOST_MADE)), True
 
 
-def call_of(facts: Facts, sample: Sample, dtype: torch.dtype, seed: int = 0) -> Call:
-    """The call of a sample with tensors of a dtype on the CPU, the same for the same seed."""
+def call_of(
+    facts: Facts,
+    sample: Sample,
+    dtype: torch.dtype,
+    seed: int = 0,
+    device: torch.device = torch.device("cpu"),  # noqa: B008  # a value
+) -> Call:
+    """The call of a sample with tensors of a dtype; the same seed gives the same values on every
+    device."""
     without_gradient, fixed = set(), set()
     arguments: dict[str, Any] = {}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for name, value in sample.items():
-            arguments[name] = _decoded(value, dtype)
+            arguments[name] = _decoded(value, dtype, device)
             for tensor in _tensors_in(value):
                 if not tensor.get("requires_grad", True):
                     without_gradient.add(name)
@@ -109,19 +116,19 @@ def _tensors_in(value: Any) -> Iterator[dict[str, Any]]:
             yield from _tensors_in(item)
 
 
-def _decoded(value: Any, dtype: torch.dtype) -> Any:
+def _decoded(value: Any, dtype: torch.dtype, device: torch.device) -> Any:
     """The Python value of one of the table."""
     if isinstance(value, list):
-        return [_decoded(item, dtype) for item in value]
+        return [_decoded(item, dtype, device) for item in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
     if kind == "tensor":
-        return _tensor(content, dtype)
+        return _tensor(content, dtype).to(device)
     if kind == "dict":
-        return {_decoded(k, dtype): _decoded(v, dtype) for k, v in content}
+        return {_decoded(k, dtype, device): _decoded(v, dtype, device) for k, v in content}
     if kind == "generator":
-        return torch.Generator().manual_seed(content)
+        return torch.Generator(device).manual_seed(content)
     return _CONSTRUCTORS[kind](content)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,9 +22,9 @@ DTYPES = (
     torch.uint32, torch.uint64, torch.complex32, torch.float8_e4m3fn, torch.float8_e5m2,
 )  # fmt: skip
 _WIDE = (torch.float64, torch.complex128)
-# Where a kernel for the CPU may stand, in `dtypes:` and in the dispatcher.
-_CPU_KEYS = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional",
-             "CompositeImplicitAutograd")  # fmt: skip
+# Where a kernel for every device may stand, in `dtypes:` and in the dispatcher.
+_COMPOSITE_KEYS = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional",
+                   "CompositeImplicitAutograd")  # fmt: skip
 
 
 class NotApplicable(Exception):
@@ -36,9 +37,10 @@ class Refused(Exception):
 
 @dataclass
 class Subject:
-    """An operator, what its spec says of it, and the samples that its checks run on."""
+    """An operator, what its spec says of it, the samples that its checks run on, and the device."""
 
     facts: Facts
+    device: torch.device = torch.device("cpu")  # noqa: RUF009  # a value
     samples: list[Sample] = field(init=False)
     has_made_samples: bool = field(init=False)
 
@@ -71,16 +73,22 @@ class Subject:
         """Whether a call draws random numbers, so that two calls differ."""
         return torch.Tag.nondeterministic_seeded in self.overload.tags
 
-    @cached_property
-    def runs_on_the_cpu(self) -> bool:
-        """Whether there is a kernel that the CPU can run."""
+    def runs_on(self, device: torch.device) -> bool:
+        """Whether there is a kernel that the device can run, its own or a fallback."""
         has_kernel = torch._C._dispatch_has_computed_kernel_for_dispatch_key
-        return has_kernel(self.overload.name(), "CPU")
+        return has_kernel(self.overload.name(), _key_of(device))
 
     @cached_property
     def claims(self) -> dict[str, list[str]]:
-        """What `dtypes:` says for the CPU: names of dtypes by argument."""
-        return self.facts.claims(*_CPU_KEYS)
+        """What `dtypes:` says for the device: names of dtypes by argument."""
+        keys = [_key_of(self.device), *_COMPOSITE_KEYS]
+        return self.facts.claims(*keys, *([] if self.has_own_kernel else ["CPU"]))
+
+    @cached_property
+    def has_own_kernel(self) -> bool:
+        """Whether the operator has a kernel for the device itself, and not for the CPU only."""
+        has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+        return has_kernel(self.overload.name(), _key_of(self.device))
 
     def is_claimed(self, call: Call, claims: dict[str, list[str]]) -> bool:
         """Whether every tensor of a call has a dtype that is claimed for it."""
@@ -131,7 +139,8 @@ class Subject:
 
     def call(self, sample: Sample, dtype: torch.dtype | None = None, seed: int = 0) -> Call:
         """The call of one sample."""
-        return call_of(self.facts, sample, self.dtype if dtype is None else dtype, seed)
+        dtype = self.dtype if dtype is None else dtype
+        return call_of(self.facts, sample, dtype, seed, self.device)
 
     def fits(self, call: Call) -> bool:
         """Whether what is written in place has the size and dtype of the functional result."""
@@ -151,7 +160,7 @@ class Subject:
             return call
         if self.functional is None:
             dtype = call.tensors[0].dtype if call.tensors else torch.float32
-            made: list = [torch.empty(0, dtype=dtype) for _ in self.outs]
+            made: list = [torch.empty(0, dtype=dtype, device=self.device) for _ in self.outs]
         else:
             results = call.on(self.functional).run()
             made = [results] if len(self.outs) == 1 else list(results)
@@ -177,14 +186,14 @@ class Subject:
         is_out = [name in self.outs for name in names]
         is_written = [name in self.writes for name in names]
         sizes = [(t.shape, t.dtype) for t in given.tensors]
-        overload = self.overload
+        overload, own_device = self.overload, self.device
 
         def pure(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
             inputs, filled, written = list(tensors), list(leaves), []
             for index, place in enumerate(places):
                 if is_out[index] and not takes_outs:
                     shape, dtype = sizes[index]
-                    device = tensors[0].device if tensors else None
+                    device = tensors[0].device if tensors else own_device
                     filled[place] = torch.ones(shape, dtype=dtype, device=device)
                 else:
                     tensor = inputs.pop(0)
@@ -200,6 +209,16 @@ class Subject:
     def run(self, call: Call) -> tuple[torch.Tensor, ...]:
         """What `function` returns on the call's own tensors."""
         return self.function(call)(*call.tensors)
+
+    @contextlib.contextmanager
+    def refusing_fallback(self) -> Iterator[None]:
+        """Raise Refused where the CPU fallback says why it cannot run the operator."""
+        try:
+            yield
+        except NotImplementedError as error:
+            if "cannot fall back to the CPU" not in str(error):
+                raise
+            raise Refused(str(error).splitlines()[0]) from error
 
     def refuse_random(self) -> None:
         """Leave a check that compares two calls."""
@@ -229,6 +248,11 @@ class Subject:
             if any(flags):
                 pairs = zip(call.tensors, flags)
                 yield call.with_tensors(t.requires_grad_(flag) for t, flag in pairs)
+
+
+def _key_of(device: torch.device) -> str:
+    """The dispatch key of kernels for a device."""
+    return torch._C._dispatch_key_for_device(device.type)
 
 
 def _is_among(tensor: torch.Tensor, tensors: list[torch.Tensor]) -> bool:

@@ -28,7 +28,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
     "compile": transforms.compile_static,
     "compile_dynamic": transforms.compile_dynamic,
     "autocast": transforms.autocast,
-    "device": transforms.test_device,
+    "device": transforms.on_device,
     "pickle": transforms.pickled,
 }
 

@@ -12,21 +12,27 @@ from collections.abc import Callable, Iterator
 
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
+from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
 
 from .. import device as test_devices
 from ..calls import Call
 from ..samples import Sample, resized, sizes_in
 from ..subject import NotApplicable, Refused, Subject, has_gradient
 
-_OPCHECK_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor")
+# What opcheck's tests of AOTDispatcher compare are results of two calls.
+_OPCHECK_TWO_CALLS = ("test_aot_dispatch_static", "test_aot_dispatch_dynamic")
+# The devices that its test of the registration knows
+_OPCHECK_DEVICES = ("cpu", "cuda", "xpu")
 
 Tensors = tuple[torch.Tensor, ...]
 
 
 def opcheck(subject: Subject) -> None:
-    """torch.library.opcheck, all of its tests, with and without gradients."""
-    # What its tests of AOTDispatcher compare are results of two calls.
-    tests = _OPCHECK_TESTS if subject.is_random else torch.library._OPCHECK_DEFAULT_UTILS
+    """torch.library.opcheck, all of its tests that know the device, with and without gradients."""
+    left_out = [*(_OPCHECK_TWO_CALLS if subject.is_random else ())]
+    if subject.device.type not in _OPCHECK_DEVICES:
+        left_out.append("test_autograd_registration")
+    tests = [test for test in torch.library._OPCHECK_DEFAULT_UTILS if test not in left_out]
     for call in subject.calls():
         given = subject.with_outs(call)
         torch.library.opcheck(subject.overload, given.args, given.kwargs, test_utils=tests)
@@ -94,7 +100,7 @@ def _variations(t: torch.Tensor, count: int) -> list[torch.Tensor]:
 
 def compile_static(subject: Subject) -> None:
     """torch.compile(fullgraph=True) against eager, gradients included."""
-    _refuse_numbers(subject)
+    _refuse_what_is_not_compiled(subject)
     calls = [call for call in subject.calls() if _is_traceable(call)]
     if not calls:
         raise NotApplicable("torch.compile takes no generator")
@@ -105,7 +111,7 @@ def compile_static(subject: Subject) -> None:
 def compile_dynamic(subject: Subject) -> None:
     """torch.compile(fullgraph=True, dynamic=True) against eager, on the sample and with every size
     in turn doubled where the operator takes it, without compiling again."""
-    _refuse_numbers(subject)
+    _refuse_what_is_not_compiled(subject)
     checked = 0
     for sample in subject.samples:
         call = subject.call(sample)
@@ -116,8 +122,12 @@ def compile_dynamic(subject: Subject) -> None:
         raise NotApplicable("torch.compile takes no generator")
 
 
-def _refuse_numbers(subject: Subject) -> None:
-    """Leave a check in torch.compile, which traces no operator that returns a number."""
+def _refuse_what_is_not_compiled(subject: Subject) -> None:
+    """Leave a check in torch.compile, which traces no operator that returns a number, and where
+    Inductor has nothing for the device."""
+    init_backend_registration()
+    if get_scheduling_for_device(subject.device.type) is None:
+        raise NotApplicable(f"Inductor compiles nothing for {subject.device.type}")
     if any("Tensor" not in str(r.type) for r in subject.overload._schema.returns):
         raise NotApplicable("torch.compile takes no operator that returns other than tensors")
 
@@ -189,7 +199,7 @@ def autocast(subject: Subject) -> None:
     for dtype in dtypes:
         for call in subject.calls(dtype):
             function = subject.function(call)
-            with torch.autocast("cpu", dtype=torch.bfloat16):
+            with torch.autocast(subject.device.type, dtype=torch.bfloat16):
                 found = function(*call.tensors)
             wanted = subject.run(_cast(call, policy))
             torch.testing.assert_close(found, wanted, equal_nan=True)
@@ -210,34 +220,35 @@ def _is_cast(t: torch.Tensor) -> bool:
     return t.is_floating_point() and t.dtype != torch.float64
 
 
-def test_device(subject: Subject) -> None:
-    """On torchext.testing.device() the results and gradients are those of the CPU."""
-    try:
-        device = test_devices.device()
-    except RuntimeError as error:
-        raise NotApplicable(f"the test device cannot be used: {error}") from error
+def on_device(subject: Subject) -> None:
+    """Results and gradients on the device are those of the CPU: on the one that the checks run on,
+    and where that is the CPU on torchext.testing.device()."""
+    device, cpu = subject.device, torch.device("cpu")
+    if device.type == "cpu":
+        try:
+            device = test_devices.device()
+        except RuntimeError as error:
+            raise NotApplicable(f"the test device cannot be used: {error}") from error
+    elif not subject.runs_on(cpu):
+        raise NotApplicable("there is no kernel for the CPU to compare with")
+    on_cpu, there = Subject(subject.facts, cpu), Subject(subject.facts, device)
     checked = 0
-    for call in subject.calls():
-        there = call.map_tensors(lambda t: t.to(device))
-        if not there.tensors:
+    for seed, sample in enumerate(subject.samples):
+        call = on_cpu.call(sample, subject.dtype, seed)
+        if not call.tensors or not on_cpu.fits(call):
             continue
         checked += 1
+        given = there.call(sample, subject.dtype, seed)
         flags = subject.differentiable(call)
-        try:
-            found = _results(subject.function(there), there.tensors, flags)
-        except NotImplementedError as error:
-            if "cannot fall back to the CPU" not in str(error):
-                raise
-            raise Refused(str(error).splitlines()[0]) from error
-        assert all(t.device == device for t in found), "a result is on another device"
+        with subject.refusing_fallback():
+            found = _results(there.function(given), given.tensors, flags)
+        devices = [t.device for t in given.tensors]
+        assert all(t.device in devices for t in found), "a result is on another device"
         if not subject.is_random:
-            wanted = _results(subject.function(call), call.tensors, flags)
+            wanted = _results(on_cpu.function(call), call.tensors, flags)
             torch.testing.assert_close([t.cpu() for t in found], list(wanted), equal_nan=True)
     if not checked:
         raise NotApplicable("it takes no tensors")
-
-
-test_device.__test__ = False  # no test of pytest's
 
 
 def pickled(subject: Subject) -> None:
