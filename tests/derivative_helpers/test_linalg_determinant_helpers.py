@@ -8,6 +8,8 @@ from linalg_oracle import assert_backward, assert_jvp, assert_maps, only, ops, o
 from torch.autograd import forward_ad
 from torch.testing import assert_close
 
+from torchext.compat import version
+
 aten = torch.ops.aten
 
 over_shapes = pytest.mark.parametrize(
@@ -34,6 +36,8 @@ def det_backward(grads, ins, outs):
 @over_shapes
 def test_det(shape, is_contiguous, dtype):
     A = matrix(shape, dtype, is_contiguous)
+    if A.numel() == 0 and version() < (2, 13):
+        pytest.skip("aten of torch 2.11 gives an empty determinant no gradient")
     assert_backward(aten._linalg_det, det_backward, A)
 
     tangent = sample(*shape, dtype=dtype, seed=1)
