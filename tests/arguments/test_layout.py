@@ -4,6 +4,8 @@
 import pytest
 import torch
 
+from torchext.compat import version
+
 # A tensor with the values of another, and with other strides.
 LAYOUTS = {
     "contiguous": lambda t: t.clone(),
@@ -119,6 +121,9 @@ def test_a_kernel_that_fails_changes_nothing(argtest) -> None:
     torch.testing.assert_close(base, tensor(6, 4))
 
 
+@pytest.mark.skipif(
+    version() < (2, 13), reason="torch 2.11 asks for a Meta kernel of an operator that only writes"
+)
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_compiled_with_what_the_compiler_computes(argtest, backend) -> None:
     def f(x, y):

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import codegen
+from torchext.compat import version
 
 CODEGEN = Path(codegen.__file__).parent
 ROOT = CODEGEN.parent
@@ -254,7 +255,8 @@ def test_no_operator_is_named(name: str) -> None:
 def test_words_that_are_also_operators_are_all_used() -> None:
     used = set().union(*map(literals, MODULES.values()))
     assert WORDS.keys() - used == set()
-    assert WORDS.keys() <= operator_names()
+    newer = {"dim", "numel"} if version() < (2, 13) else set()  # operators of later versions only
+    assert WORDS.keys() - newer <= operator_names()
 
 
 @pytest.mark.parametrize("name", MODULES)

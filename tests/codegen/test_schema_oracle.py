@@ -12,6 +12,7 @@ import yaml
 
 from codegen.schema import Schema, Type
 from codegen.schema_parser import SchemaError, parse_schema
+from torchext.compat import version
 
 torch = pytest.importorskip("torch")
 torchgen = pytest.importorskip("torchgen")
@@ -243,7 +244,10 @@ def spelling(type_: Type) -> str:
     if args:
         return f"{type_.name}[{args}]"
     same = {"Scalar": "number", "None": "NoneType", "SymInt": "int", "SymBool": "bool"}
-    return {**same, "DeviceIndex": "int", "ConstQuantizerPtr": "int"}.get(type_.name, type_.name)
+    same |= {"DeviceIndex": "int", "ConstQuantizerPtr": "int"}
+    if version() < (2, 13):
+        same["Dimname"] = "str"
+    return same.get(type_.name, type_.name)
 
 
 def leaf_kinds(type_: Type) -> list[str]:
@@ -429,7 +433,11 @@ def test_refuses_what_the_dispatcher_reads_only_with_a_reason(text: str, reason:
     [
         ("lib::f(int x) -> ()", "the oracle is asked with a namespace in front already"),
         ("f(__torch__.lib.Params x) -> ()", "the library registers the class when it is loaded"),
-        ("f(Dimname x) -> ()", "a type of PyTorch's that this version has no name for"),
+        pytest.param(
+            "f(Dimname x) -> ()",
+            "a type of PyTorch's that this version has no name for",
+            marks=pytest.mark.skipif(version() < (2, 13), reason="torch 2.11 reads it as a str"),
+        ),
         ("f(Device x='no_device') -> ()", "which devices there are is the dispatcher's to know"),
     ],
 )
