@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fallback.h"
 
+#include "recurrent_cells.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/Device.h>
 #include <c10/core/DispatchKey.h>
@@ -85,8 +87,8 @@ void warn_in_python(const std::string& message, const std::string& file, int64_t
 
 constexpr const char* kFile = "torchext.fallback.enable";
 
-// Where the backend has not implemented them.
-void add_convolutions(std::vector<torch::Library>& libraries, c10::DispatchKey key) {
+// What ATen asks a device for, and the CPU has not; where the backend has not implemented it.
+void add_left_to_devices(std::vector<torch::Library>& libraries, c10::DispatchKey key) {
   libraries.emplace_back(torch::Library::IMPL, "aten", key, kFile, 0);
   const auto add = [&](const char* name, torch::CppFunction kernel) {
     const auto op = c10::Dispatcher::singleton().findSchema({std::string("aten::") + name, ""});
@@ -97,6 +99,10 @@ void add_convolutions(std::vector<torch::Library>& libraries, c10::DispatchKey k
   add("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   add("convolution_backward_overrideable",
       torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
+  add("_thnn_fused_lstm_cell", torch::CppFunction(TORCH_FN(lstm_cell)));
+  add("_thnn_fused_lstm_cell_backward_impl", torch::CppFunction(TORCH_FN(lstm_cell_backward)));
+  add("_thnn_fused_gru_cell", torch::CppFunction(TORCH_FN(gru_cell)));
+  add("_thnn_fused_gru_cell_backward", torch::CppFunction(TORCH_FN(gru_cell_backward)));
 }
 
 // Never destroyed: what is registered stays so while the process ends.
@@ -121,7 +127,7 @@ void enable_fallback(const std::string& device_type) {
   std::vector<torch::Library> libraries;
   libraries.emplace_back(torch::Library::IMPL, "_", key, kFile, 0);
   libraries.back().fallback(torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
-  add_convolutions(libraries, key);
+  add_left_to_devices(libraries, key);
   all.by_key.emplace(key, std::move(libraries));
 }
 
