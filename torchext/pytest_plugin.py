@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "torchext.load_library loads, or its path (may be repeated)",
     )  # fmt: skip
     group.addoption(
-        "--torchext-device", metavar="DEVICE", default="cpu",
+        "--torchext-device", metavar="DEVICE",
         help="what the checks run on, such as cuda; torchext is the test device (default: cpu)",
     )  # fmt: skip
     group.addoption(
@@ -32,8 +32,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--torchext"):
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args[:] = []
-    elif config.getoption("--torchext-known-failures"):
-        raise pytest.UsageError("--torchext-known-failures is for --torchext NAME")
+        return
+    for option in ("--torchext-known-failures", "--torchext-device"):
+        if config.getoption(option):
+            raise pytest.UsageError(f"{option} is for --torchext NAME")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -64,7 +66,7 @@ class Library(pytest.Collector):
         from torchext.testing.checking import Runner, facts_of
 
         names = self.config.getoption("--torchext")
-        device = self.config.getoption("--torchext-device")
+        device = self.config.getoption("--torchext-device") or "cpu"
         known = self.config.getoption("--torchext-known-failures")
         try:
             others = {facts_of(name)[0].namespace for name in names if name != self.name}

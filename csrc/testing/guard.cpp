@@ -197,11 +197,15 @@ int torchext_test_device_exchange(int index) {
 const char* torchext_test_device_backward(int index) {
   thread_local std::string error;
   try {
+    TORCH_CHECK(
+        0 <= index && index < torchext::testing::kDeviceCount, "no test device has index ", index);
     const c10::Device device(c10::kPrivateUse1, static_cast<c10::DeviceIndex>(index));
     at::zeros({}, at::TensorOptions(device)).set_requires_grad(true).backward();
     return nullptr;
   } catch (const std::exception& caught) {
     error = caught.what();
     return error.c_str();
+  } catch (...) {
+    return "an exception of an unknown type";
   }
 }

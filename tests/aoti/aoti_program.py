@@ -59,4 +59,5 @@ def _cuda(folder: Path) -> dict[str, str]:
         link = folder / f"{library.name.partition('.so')[0]}.so"
         if not link.exists():
             link.symlink_to(library)
-    return {"CUDA_PATH": home, "CMAKE_LIBRARY_PATH": str(folder)}
+    folders = [str(folder), *filter(None, [os.environ.get("CMAKE_LIBRARY_PATH")])]
+    return {"CUDA_PATH": home, "CMAKE_LIBRARY_PATH": os.pathsep.join(folders)}

@@ -36,7 +36,7 @@ FAILURES = {
 }
 WITHOUT_A_MISTAKE = set(
     "right made single integers complexes on_devices parts parts.out looks_up halve no_room twice "
-    "no_second draws".split()
+    "no_second draws factory".split()
 )
 
 
@@ -125,9 +125,13 @@ def test_the_same_mistakes_are_found_on_another_device(faulty_library, device):
     wanted = {(op, c) for op, (checks, _) in FAILURES.items() for c in checks.split()}
     wanted |= {(op, c) for op, checks in ONLY_ON_A_DEVICE.items() for c in checks.split()}
     assert found - left_out == {cell for cell in wanted if "compile" not in cell[1]} - left_out
-    refused = {c.reason for c in report.cells.values() if c.operator == "draws"}
-    (reason,) = refused
+    reasons = {
+        name: {c.reason for c in report.cells.values() if c.operator == name}
+        for name in ("draws", "factory")
+    }
+    (reason,) = reasons["draws"]
     assert "cannot fall back to the CPU: it draws random numbers" in reason
+    assert reasons["factory"] == {"no sample has a tensor on torchext:0"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import sys
 import pytest
 from library_build import ROOT
 
-TESTS = 35 * 16  # operators and checks
+TESTS = 36 * 16  # operators and checks
 
 
 def run_pytest(folder, *arguments):
@@ -67,10 +67,11 @@ def test_paths_on_the_command_line_run_as_well(faulty_library, tmp_path):
     [
         (["--torchext", "no_such_library"], "there is no package 'no_such_library'"),
         (["--torchext-known-failures", "x"], "is for --torchext NAME"),
+        (["--torchext-device", "cpu"], "is for --torchext NAME"),
         (["--torchext", "LIBRARY", "--torchext-known-failures", "x"], "No such file.*'x'"),
         (["--torchext", "LIBRARY", "--torchext-device", "tpu"], "device string: tpu"),
     ],
-    ids=["no_library", "known_failures_alone", "no_file", "no_device"],
+    ids=["no_library", "known_failures_alone", "device_alone", "no_file", "no_device"],
 )
 def test_mistakes_of_the_command_line(arguments, words, faulty_library, tmp_path):
     arguments = [str(faulty_library) if a == "LIBRARY" else a for a in arguments]

@@ -57,12 +57,11 @@ def check(
     failed that is not known.
 
     Runs on the operators' `samples:`, or on some made from the schema where the Meta kernel takes
-    them; without samples the check "samples" fails. A row is printed as it comes:
-    where a kernel ends the process, the last mark is that before it. Raises ValueError for names
-    that mean nothing, ImportError where the library cannot be loaded, and what torch raises for a
-    device that is not there. Takes a few seconds an
-    operator, most of them in torch.compile. The check "device" needs a process that has run no
-    backward yet.
+    them; without samples the check "samples" fails. A row is printed as it comes: where a kernel
+    ends the process, the last mark is that before it. Raises ValueError for names that mean
+    nothing, ImportError where the library cannot be loaded, and what torch raises for a device that
+    is not there. Takes a few seconds an operator, most of them in torch.compile. The test device,
+    which the check "device" takes on the CPU, needs a process that has run no backward yet.
     """
     runner = Runner(library, operators, checks, known_failures, device=device)
     if runner.needs_test_device:
@@ -181,13 +180,15 @@ def _chosen(
 def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | None]:
     try:
         with _quiet(), _fork_rng(subject.device):
-            torch.manual_seed(0)
+            _seed(subject.device)
             if name != "samples":
                 try:
                     CHECKS["samples"](subject)
                 except AssertionError as error:
                     raise NotApplicable("the check of samples fails") from error
             CHECKS[name](subject)
+            if subject.device.type != "cpu":
+                torch.accelerator.synchronize(subject.device)  # its errors are of this check
     except NotApplicable as reason:
         return State.NOTHING, str(reason), None
     except Refused as reason:
@@ -198,6 +199,15 @@ def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | N
             text = f"{type(error).__name__}: {text}"
         return State.FAILED, text, error
     return State.PASSED, "", None
+
+
+def _seed(device: torch.device) -> None:
+    """Seed the generators of which `_fork_rng` keeps the state."""
+    torch.default_generator.manual_seed(0)
+    if device.type != "cpu":
+        module = torch.get_device_module(device)
+        with getattr(module, "device", contextlib.nullcontext)(device):
+            module.manual_seed(0)
 
 
 def _fork_rng(device: torch.device) -> contextlib.AbstractContextManager[None]:

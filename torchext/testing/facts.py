@@ -22,6 +22,7 @@ class Facts:
     location: str  # FILE:LINE of the entry
     functional: str | None  # the functional form of an in-place or out= form
     composite: bool  # has a CompositeImplicitAutograd kernel
+    cpu_fallback: list[str]  # dispatch keys whose kernel is the CPU's
     gradients: list[str]  # arguments with a formula
     refuses_gradients: bool  # has no formula, and says so on backward
     own_autograd: bool  # has kernels or formulas for autograd keys of its own
@@ -50,8 +51,8 @@ def overload_of(namespace: str, name: str) -> torch._ops.OpOverload:
 def read_facts(library: str) -> list[Facts]:
     """The operators of the shared object at this path, in the order of their spec.
 
-    Raises FileNotFoundError with what to do where a library has no table: it was built by an older
-    torchext.
+    Raises FileNotFoundError or ValueError with what to do where a library has no table, or another
+    one: it was built by an older torchext.
     """
     path = operator_table_path(library)
     try:
@@ -60,4 +61,8 @@ def read_facts(library: str) -> list[Facts]:
     except FileNotFoundError:
         message = f"{library} has no table of operators ({path}); build it again"
         raise FileNotFoundError(message) from None
-    return [Facts(content["namespace"], **entry) for entry in content["operators"]]
+    try:
+        return [Facts(content["namespace"], **entry) for entry in content["operators"]]
+    except TypeError:  # other keys
+        message = f"{path} is of another version of torchext; build the library again"
+        raise ValueError(message) from None

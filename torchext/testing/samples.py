@@ -46,7 +46,7 @@ def call_of(
     without_gradient, fixed = set(), set()
     arguments: dict[str, Any] = {}
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # of the CPU, where the values are made
         for name, value in sample.items():
             arguments[name] = _decoded(value, dtype, device)
             for tensor in _tensors_in(value):
@@ -129,6 +129,8 @@ def _decoded(value: Any, dtype: torch.dtype, device: torch.device) -> Any:
         return {_decoded(k, dtype, device): _decoded(v, dtype, device) for k, v in content}
     if kind == "generator":
         return torch.Generator(device).manual_seed(content)
+    if kind == "device":
+        return device if content == "cpu" else torch.device(content)
     return _CONSTRUCTORS[kind](content)
 
 
@@ -136,7 +138,6 @@ _CONSTRUCTORS = {
     "dtype": lambda name: getattr(torch, name),
     "enum": lambda name: getattr(torch, name),
     "complex": lambda parts: complex(*parts),
-    "device": torch.device,
     "float": float,
 }
 

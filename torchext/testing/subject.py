@@ -21,10 +21,11 @@ DTYPES = (
     torch.int64, torch.int32, torch.uint8, torch.bool, torch.int8, torch.int16, torch.uint16,
     torch.uint32, torch.uint64, torch.complex32, torch.float8_e4m3fn, torch.float8_e5m2,
 )  # fmt: skip
-_WIDE = (torch.float64, torch.complex128)
-# Where a kernel for every device may stand, in `dtypes:` and in the dispatcher.
-_COMPOSITE_KEYS = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional",
-                   "CompositeImplicitAutograd")  # fmt: skip
+WIDE_DTYPES = (torch.float64, torch.complex128)
+# Where a kernel of an operator's own stands for every device; that of a structured operator
+# computes sizes and calls the out= form.
+_COMPOSITE_KEYS = ("CompositeExplicitAutograd", "CompositeImplicitAutograd")
+_STRUCTURED_KEY = "CompositeExplicitAutogradNonFunctional"
 
 
 class NotApplicable(Exception):
@@ -81,14 +82,28 @@ class Subject:
     @cached_property
     def claims(self) -> dict[str, list[str]]:
         """What `dtypes:` says for the device: names of dtypes by argument."""
-        keys = [_key_of(self.device), *_COMPOSITE_KEYS]
-        return self.facts.claims(*keys, *([] if self.has_own_kernel else ["CPU"]))
+        own = self.own_kernel
+        return self.facts.claims(*([own] if own else [_STRUCTURED_KEY, "CPU"]))
 
     @cached_property
-    def has_own_kernel(self) -> bool:
-        """Whether the operator has a kernel for the device itself, and not for the CPU only."""
+    def own_kernel(self) -> str | None:
+        """The dispatch key of the kernel that runs on the device; None where it is the CPU's."""
+        key = _key_of(self.device)
+        keys = [k for k in (key, *_COMPOSITE_KEYS) if k not in self.facts.cpu_fallback]
         has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-        return has_kernel(self.overload.name(), _key_of(self.device))
+        own = (k for k in keys if has_kernel(self.overload.name(), k))
+        return next(own, key if key == "CPU" else None)
+
+    @cached_property
+    def held(self) -> list[torch.dtype]:
+        """The dtypes that the device has tensors of."""
+        return [dtype for dtype in DTYPES if _holds(self.device, dtype)]
+
+    @cached_property
+    def is_autocast(self) -> bool:
+        """Whether there is a kernel that casts the arguments on the device."""
+        has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+        return has_kernel(self.overload.name(), f"Autocast{_key_of(self.device)}")
 
     def is_claimed(self, call: Call, claims: dict[str, list[str]]) -> bool:
         """Whether every tensor of a call has a dtype that is claimed for it."""
@@ -101,7 +116,7 @@ class Subject:
     @cached_property
     def taken(self) -> list[torch.dtype]:
         """The dtypes that the operator takes: those of `dtypes:`, or, without, those it runs in."""
-        return [dtype for dtype in DTYPES if any(map(self._takes, self.in_dtype(dtype)))]
+        return [dtype for dtype in self.held if any(map(self._takes, self.in_dtype(dtype)))]
 
     def _takes(self, call: Call) -> bool:
         if self.claims:
@@ -120,7 +135,7 @@ class Subject:
     @property
     def wide_dtype(self) -> torch.dtype:
         """The dtype of checks that compare values computed in another order."""
-        return next((dtype for dtype in _WIDE if dtype in self.taken), self.dtype)
+        return next((dtype for dtype in WIDE_DTYPES if dtype in self.taken), self.dtype)
 
     def in_dtype(self, dtype: torch.dtype) -> list[Call]:
         """The calls of all samples that have a tensor without a dtype of its own, in a dtype; an
@@ -248,6 +263,14 @@ class Subject:
             if any(flags):
                 pairs = zip(call.tensors, flags)
                 yield call.with_tensors(t.requires_grad_(flag) for t, flag in pairs)
+
+
+def _holds(device: torch.device, dtype: torch.dtype) -> bool:
+    try:
+        torch.empty(0, dtype=dtype, device=device)
+    except (RuntimeError, TypeError):
+        return False
+    return True
 
 
 def _key_of(device: torch.device) -> str:

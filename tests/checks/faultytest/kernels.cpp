@@ -176,6 +176,10 @@ at::Tensor draws_cpu(const Tensor& x, std::optional<at::Generator> generator) {
   return at::rand(x.sizes(), generator, x.options());
 }
 
+at::Tensor factory(int64_t n, std::optional<at::Device> device) {
+  return at::ones({n}, at::TensorOptions().device(device));
+}
+
 at::Tensor draws_meta(const Tensor& x, std::optional<at::Generator> /*generator*/) {
   return at::empty_like(x);
 }

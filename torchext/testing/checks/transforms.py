@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
+from torch.utils._triton import has_triton
 
 from .. import device as test_devices
 from ..calls import Call
 from ..samples import Sample, resized, sizes_in
-from ..subject import NotApplicable, Refused, Subject, has_gradient
+from ..subject import DTYPES, WIDE_DTYPES, NotApplicable, Refused, Subject, has_gradient
 
 # What opcheck's tests of AOTDispatcher compare are results of two calls.
 _OPCHECK_TWO_CALLS = ("test_aot_dispatch_static", "test_aot_dispatch_dynamic")
@@ -126,8 +127,11 @@ def _refuse_what_is_not_compiled(subject: Subject) -> None:
     """Leave a check in torch.compile, which traces no operator that returns a number, and where
     Inductor has nothing for the device."""
     init_backend_registration()
-    if get_scheduling_for_device(subject.device.type) is None:
-        raise NotApplicable(f"Inductor compiles nothing for {subject.device.type}")
+    kind = subject.device.type
+    if get_scheduling_for_device(kind) is None:
+        raise NotApplicable(f"Inductor compiles nothing for {kind}")
+    if kind in ("cuda", "xpu") and not has_triton():
+        raise NotApplicable(f"Inductor needs Triton for {kind}")
     if any("Tensor" not in str(r.type) for r in subject.overload._schema.returns):
         raise NotApplicable("torch.compile takes no operator that returns other than tensors")
 
@@ -193,6 +197,8 @@ def autocast(subject: Subject) -> None:
     policy = subject.facts.autocast
     if subject.facts.composite and policy is None:
         raise NotApplicable("made of other operators, which autocast casts")
+    if policy is not None and not subject.is_autocast:
+        raise NotApplicable(f"`autocast:` casts nothing on {subject.device.type}")
     dtypes = [d for d in (torch.float32, torch.bfloat16) if d in subject.taken]
     if not dtypes:
         raise NotApplicable("it takes neither float32 nor bfloat16")
@@ -232,18 +238,23 @@ def on_device(subject: Subject) -> None:
     elif not subject.runs_on(cpu):
         raise NotApplicable("there is no kernel for the CPU to compare with")
     on_cpu, there = Subject(subject.facts, cpu), Subject(subject.facts, device)
+    # The test device mostly runs the CPU's kernels; another one computes in another order.
+    common = [d for d in subject.taken if d in (on_cpu.taken if subject.device != cpu else DTYPES)]
+    if not common:
+        raise NotApplicable("the CPU takes none of the dtypes that the device takes")
+    wide = [] if subject.device == cpu else [d for d in common if d in WIDE_DTYPES]
+    dtype = [*wide, *common][0]
     checked = 0
     for seed, sample in enumerate(subject.samples):
-        call = on_cpu.call(sample, subject.dtype, seed)
+        call = on_cpu.call(sample, dtype, seed)
         if not call.tensors or not on_cpu.fits(call):
             continue
         checked += 1
-        given = there.call(sample, subject.dtype, seed)
+        given = there.call(sample, dtype, seed)
         flags = subject.differentiable(call)
         with subject.refusing_fallback():
             found = _results(there.function(given), given.tensors, flags)
-        devices = [t.device for t in given.tensors]
-        assert all(t.device in devices for t in found), "a result is on another device"
+        assert all(t.device == device for t in found), "a result is on another device"
         if not subject.is_random:
             wanted = _results(on_cpu.function(call), call.tensors, flags)
             torch.testing.assert_close([t.cpu() for t in found], list(wanted), equal_nan=True)
@@ -253,9 +264,11 @@ def on_device(subject: Subject) -> None:
 
 def pickled(subject: Subject) -> None:
     """A torch.fx graph that calls the operator survives pickle and copy.deepcopy."""
+    checked = 0
     for call in subject.calls():
-        if not _is_traceable(call):
-            continue  # nor does pickle take a generator
+        if not call.tensors or not _is_traceable(call):
+            continue  # the one is a constant of the graph, and pickle takes no generator
+        checked += 1
         given = subject.with_outs(call)
         module = _module(subject, given)
         for copied in (pickle.loads(pickle.dumps(module)), copy.deepcopy(module)):
@@ -265,6 +278,8 @@ def pickled(subject: Subject) -> None:
             if not subject.is_random:
                 wanted = module(*(t.clone() for t in given.tensors))
                 torch.testing.assert_close(found, wanted, equal_nan=True)
+    if not checked:
+        raise NotApplicable("it takes no tensors, or a generator")
 
 
 def _module(subject: Subject, call: Call) -> torch.fx.GraphModule:

@@ -12,7 +12,7 @@ import torch
 
 from ..calls import Call, others_of, strided_copy
 from ..samples import Sample, could_index, resized, sizes_in, zero_dim
-from ..subject import DTYPES, NotApplicable, Subject
+from ..subject import NotApplicable, Refused, Subject
 
 
 def _permuted(t: torch.Tensor) -> torch.Tensor:
@@ -51,9 +51,24 @@ def samples(subject: Subject) -> None:
     )
     with subject.refusing_fallback():
         calls = subject.calls()
-        assert calls, "no sample has a result that fits what is written to: add `samples:`"
-        if not subject.has_own_kernel:
-            subject.run(calls[0])
+    assert calls, "no sample has a result that fits what is written to: add `samples:`"
+    if subject.device.type != "cpu":
+        _check_where_they_run(subject, calls)
+
+
+def _check_where_they_run(subject: Subject, calls: list[Call]) -> None:
+    """Leave an operator that the fallback refuses, and one whose samples are not for the device."""
+    found = [tensor for call in calls for tensor in call.tensors]
+    for call in calls:
+        try:
+            with subject.refusing_fallback():
+                found += subject.run(call)
+        except Refused:
+            raise
+        except Exception:  # which is for the other checks to find
+            return
+    if not any(tensor.device == subject.device for tensor in found):
+        raise NotApplicable(f"no sample has a tensor on {subject.device}")
 
 
 def layouts(subject: Subject) -> None:
@@ -200,14 +215,14 @@ def dtypes(subject: Subject) -> None:
         )
     on_meta = subject.facts.claims("Meta", *(k for k in subject.facts.dtypes if k != "Meta"))
     tried = 0
-    for dtype in DTYPES:
+    for dtype in subject.held:
         for call in subject.in_dtype(dtype):
             free = [n for n, _ in call.named_tensors if n not in call.fixed_dtypes]
             tried += bool(free)
             if subject.is_claimed(call, subject.claims):
                 _check_taken(subject, call, dtype)
             else:
-                _check_refused(subject, call, dtype, "the operator", subject.has_own_kernel)
+                _check_refused(subject, call, dtype, "the operator", subject.own_kernel is not None)
             if not subject.is_claimed(call, on_meta):
                 _check_refused(subject, _on_meta(call), dtype, "its Meta kernel", by_name=True)
     if not tried:
