@@ -8,11 +8,16 @@ import torch
 from aten_oracle import assert_vmaps, directional_gradients, sample, sample_like
 from torch.testing import assert_close
 
+from torchext.compat import version
+
 ops = torch.ops.derivative_helpers
 forward_ad = torch.autograd.forward_ad
 EPS = 1e-3
 GROUPS = 2
-SHAPES = [(3, 4), (2, 4, 3), (2, 6, 2, 2), (2, 4, 2, 1, 2), (0, 4, 2), (2, 4, 0)]
+SHAPES = [(3, 4), (2, 4, 3), (2, 6, 2, 2), (2, 4, 2, 1, 2), (0, 4, 2)]
+of_nothing = pytest.mark.skipif(
+    version() >= (2, 14), reason="torch 2.14 normalizes no channels without elements"
+)
 SOME_OF_THREE = [mask for mask in itertools.product([True, False], repeat=3) if any(mask)]
 
 
@@ -46,7 +51,7 @@ def parameters(shape, affine):
     ("affine", "moving"),
     [*((True, mask) for mask in SOME_OF_THREE), (False, (True, False, False))],
 )
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [*SHAPES, pytest.param((2, 4, 0), marks=of_nothing)])
 def test_group_norm_tangents(shape, affine, moving):
     x, (weight, bias) = sample(*shape), parameters(shape, affine)
     primals = (x, weight, bias)
@@ -115,7 +120,7 @@ def test_group_norm_backward(shape, affine, given):
 
 
 @pytest.mark.parametrize("affine", [True, False])
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape[-1] > 0])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_group_norm_backward_is_that_of_aten(shape, affine):
     leaves = [t for t in (sample(*shape), *parameters(shape, affine)) if t is not None]
     leaves = [leaf.requires_grad_() for leaf in leaves]
@@ -126,6 +131,7 @@ def test_group_norm_backward_is_that_of_aten(shape, affine):
     assert_close(backward((grad, None, None), x, mean, rstd, weight, affine), list(expected))
 
 
+@of_nothing
 def test_group_norm_backward_of_empty_channels():
     """The sums over nothing are zero; aten's gradient of the weight is NaN."""
     x, (weight, bias) = sample(2, 4, 0), parameters((2, 4, 0), True)

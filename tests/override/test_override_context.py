@@ -311,7 +311,7 @@ def test_the_kernel_is_installed_once_by_any_number_of_threads():
 def test_installing_warns_of_nothing_and_hides_no_warning():
     code = """
 import warnings
-import torch, torchext
+import torch, torchext, torchext.compat
 with warnings.catch_warnings():
     warnings.simplefilter("error")
     torchext.override("aten::sin", torch.sin)
@@ -319,7 +319,8 @@ library = torch.library.Library("aten", "IMPL")
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     library.impl("cos", lambda self: torch.sin(self), "CPU")
-assert any("Overriding a previously registered" in str(w.message) for w in caught), caught
+if torchext.compat.version() < (2, 14):  # from there on torch does not warn of Python's
+    assert any("Overriding a previously registered" in str(w.message) for w in caught), caught
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0 and result.stderr == "", result.stderr

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from library_build import build
 
+from torchext.compat import version
+
 HERE = Path(__file__).parent
 
 pytestmark = pytest.mark.slow
@@ -79,7 +81,9 @@ torch.library.Library("aten", "IMPL").impl("cos", lambda x: torch.sin(x), "CPU")
         library=library,
     )
     loaded, later = text.split("-- loaded")
-    assert loaded == "" and "Overriding a previously registered kernel" in later
+    assert loaded == ""
+    if version() < (2, 14):  # from there on torch does not warn of Python's
+        assert "Overriding a previously registered kernel" in later
 
 
 def test_a_composite_operator_with_a_kernel_for_autograd(library):
