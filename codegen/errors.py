@@ -12,7 +12,7 @@ import difflib
 import functools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -51,6 +51,17 @@ class Location:
     def __str__(self) -> str:
         return f"{self.source.name}:{self.line}:{self.column}"
 
+    def after(self, offset: int) -> Location:
+        """The place so many characters later; this one where the line ends before, since the text
+        goes on in another."""
+        column = self.column + offset
+        return replace(self, column=column) if column <= len(self.text) + 1 else self
+
+    @property
+    def text(self) -> str:
+        """The line of the file."""
+        return self.source.line(self.line)
+
     @property
     def order(self) -> tuple[str, int, int]:
         """What places are sorted by."""
@@ -73,7 +84,7 @@ class Diagnostic:
 
     def __str__(self) -> str:
         text = [f"{self.location}: error: {self.message}"]
-        line = self.location.source.line(self.location.line)
+        line = self.location.text
         if line.strip():
             column = self.location.column - 1
             indent = "".join(c if c == "\t" else " " for c in line[:column])

@@ -7,7 +7,6 @@ tags) and duplicates among the entries of a file; what concerns several entries 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,8 +110,7 @@ def _operator_name(errors: Errors, text: str, place: Location) -> OperatorName |
     try:
         return parse_name(text)
     except SchemaError as error:
-        at = dataclasses.replace(place, column=place.column + error.offset)
-        errors.add(at, error.message, error.hint)
+        errors.add(place.after(error.offset), error.message, error.hint)
         return None
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 from .errors import Location
@@ -27,7 +26,7 @@ class Line:
 
     def at(self, offset: int) -> Location:
         """Where the character with this offset stands."""
-        return dataclasses.replace(self.location, column=self.location.column + offset)
+        return self.location.after(offset)
 
 
 @dataclass(frozen=True)

@@ -232,12 +232,13 @@ NOT_EQUAL = {
 }  # fmt: skip
 # Fused on the CPU, and for another device made of operators that add in another order.
 IN_ANOTHER_ORDER = ("nn.functional.scaled_dot_product_attention",)
-# Layouts that the test device has not, an argument that has to be on the CPU.
+# Layouts that the test device has not, an argument that has to be on the CPU, random numbers.
 NOT_THERE = {
     "sparse.mm": "SparseCsrtorchext",
     "sparse.sampled_addmm": "SparseCsrtorchext",
     "tensor_split": "expected tensor_indices_or_sections to be on cpu",
     "to_sparse": "Sparsetorchext",
+    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu": "it draws random numbers",
 }
 
 
