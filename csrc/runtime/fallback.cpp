@@ -36,7 +36,11 @@ c10::DispatchKey key_of(const std::string& device_type) {
   if (device->is_cpu() || device->is_meta()) {
     throw std::invalid_argument("'" + device_type + "' does not fall back to the CPU");
   }
-  return c10::computeDispatchKey(std::nullopt, std::nullopt, device);
+  try {
+    return c10::computeDispatchKey(std::nullopt, std::nullopt, device);
+  } catch (const c10::Error&) { // a device of other kinds of tensors
+    throw std::invalid_argument("'" + device_type + "' has no operators of its own");
+  }
 }
 
 // ATen hands convolutions of a device that it does not know to two operators for the device to
@@ -61,6 +65,12 @@ void convolution_backward(const c10::OperatorHandle& op, torch::jit::Stack* stac
   const auto weight = static_cast<std::ptrdiff_t>(stack->size() - arguments.size()) + 2;
   stack->insert(stack->begin() + weight + 1, std::move(bias_sizes));
   cpu_fallback<>(target, stack);
+}
+
+// torch.nn.TransformerEncoder asks whether to make a nested tensor of what is not padding, which a
+// device without kernels has not.
+bool can_be_nested(const at::Tensor& /*t*/, const at::Tensor& /*mask*/) {
+  return false;
 }
 
 struct Registrations {
@@ -90,19 +100,28 @@ constexpr const char* kFile = "torchext.fallback.enable";
 // What ATen asks a device for, and the CPU has not; where the backend has not implemented it.
 void add_left_to_devices(std::vector<torch::Library>& libraries, c10::DispatchKey key) {
   libraries.emplace_back(torch::Library::IMPL, "aten", key, kFile, 0);
-  const auto add = [&](const char* name, torch::CppFunction kernel) {
+  const auto is_free = [key](const char* name) {
     const auto op = c10::Dispatcher::singleton().findSchema({std::string("aten::") + name, ""});
-    if (op.has_value() && !op->hasKernelForDispatchKey(key)) {
+    return op.has_value() && !op->hasKernelForDispatchKey(key);
+  };
+  const auto add = [&](const char* name, torch::CppFunction kernel) {
+    if (is_free(name)) {
       libraries.back().impl(name, std::move(kernel));
     }
   };
   add("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   add("convolution_backward_overrideable",
       torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
-  add("_thnn_fused_lstm_cell", torch::CppFunction(TORCH_FN(lstm_cell)));
-  add("_thnn_fused_lstm_cell_backward_impl", torch::CppFunction(TORCH_FN(lstm_cell_backward)));
-  add("_thnn_fused_gru_cell", torch::CppFunction(TORCH_FN(gru_cell)));
-  add("_thnn_fused_gru_cell_backward", torch::CppFunction(TORCH_FN(gru_cell_backward)));
+  add("_nested_tensor_from_mask_left_aligned", torch::CppFunction(TORCH_FN(can_be_nested)));
+  // What the forward of a cell keeps, only its own backward understands.
+  if (is_free("_thnn_fused_lstm_cell") && is_free("_thnn_fused_lstm_cell_backward_impl")) {
+    add("_thnn_fused_lstm_cell", torch::CppFunction(TORCH_FN(lstm_cell)));
+    add("_thnn_fused_lstm_cell_backward_impl", torch::CppFunction(TORCH_FN(lstm_cell_backward)));
+  }
+  if (is_free("_thnn_fused_gru_cell") && is_free("_thnn_fused_gru_cell_backward")) {
+    add("_thnn_fused_gru_cell", torch::CppFunction(TORCH_FN(gru_cell)));
+    add("_thnn_fused_gru_cell_backward", torch::CppFunction(TORCH_FN(gru_cell_backward)));
+  }
 }
 
 // Never destroyed: what is registered stays so while the process ends.

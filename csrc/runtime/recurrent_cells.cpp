@@ -4,6 +4,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
 
 #include <vector>
 
@@ -19,6 +21,36 @@ bool is_given(const Given& tensor) {
 
 Tensor with_bias(const Tensor& gates, const Given& bias) {
   return is_given(bias) ? gates + *bias : gates;
+}
+
+// Below autograd, autocast has nothing to say.
+struct BelowAutocast {
+  c10::impl::ExcludeDispatchKeyGuard guard{c10::autocast_dispatch_keyset};
+};
+
+void check_size(const Tensor& tensor, at::IntArrayRef size, const char* what) {
+  TORCH_CHECK(
+      tensor.sizes() == size, "Expected ", what, " of size ", size, ", but got ", tensor.sizes());
+}
+
+// Chunks of a width that they do not divide would be of other sizes, or fewer.
+void check_gates(
+    const Tensor& input_gates,
+    const Tensor& hidden_gates,
+    const Tensor& state,
+    const Given& input_bias,
+    const Given& hidden_bias,
+    int64_t count) {
+  TORCH_CHECK(state.dim() == 2, "Expected a hidden state of 2 dimensions, but got ", state.dim());
+  const int64_t width = count * state.size(1);
+  check_size(input_gates, {state.size(0), width}, "gates of the input");
+  check_size(hidden_gates, {state.size(0), width}, "gates of the hidden state");
+  TORCH_CHECK(
+      is_given(input_bias) == is_given(hidden_bias), "Expected both biases of a cell, or none");
+  if (is_given(input_bias)) {
+    check_size(*input_bias, {width}, "a bias of the input");
+    check_size(*hidden_bias, {width}, "a bias of the hidden state");
+  }
 }
 
 // The derivatives of functions in terms of their results.
@@ -43,6 +75,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell(
     const Tensor& cx,
     const Given& input_bias,
     const Given& hidden_bias) {
+  const BelowAutocast below_autocast;
+  check_gates(input_gates, hidden_gates, cx, input_bias, hidden_bias, 4);
   const auto gates =
       (with_bias(input_gates, input_bias) + with_bias(hidden_gates, hidden_bias)).chunk(4, 1);
   const Tensor input = gates[0].sigmoid(), forget = gates[1].sigmoid();
@@ -60,6 +94,15 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(
     bool has_bias) {
   if (!is_given(grad_hy) && !is_given(grad_cy)) {
     return {};
+  }
+  const BelowAutocast below_autocast;
+  TORCH_CHECK(cx.dim() == 2, "Expected a cell state of 2 dimensions, but got ", cx.dim());
+  check_size(cy, cx.sizes(), "a cell state");
+  check_size(workspace, {cx.size(0), 4 * cx.size(1)}, "gates");
+  for (const Given* grad : {&grad_hy, &grad_cy}) {
+    if (is_given(*grad)) {
+      check_size(**grad, cx.sizes(), "a gradient");
+    }
   }
   const auto gates = workspace.chunk(4, 1);
   const Tensor &input = gates[0], &forget = gates[1], &cell = gates[2], &output = gates[3];
@@ -85,6 +128,8 @@ std::tuple<Tensor, Tensor> gru_cell(
     const Tensor& hx,
     const Given& input_bias,
     const Given& hidden_bias) {
+  const BelowAutocast below_autocast;
+  check_gates(input_gates, hidden_gates, hx, input_bias, hidden_bias, 3);
   const auto of_input = with_bias(input_gates, input_bias).chunk(3, 1);
   const auto of_hidden = with_bias(hidden_gates, hidden_bias).chunk(3, 1);
   const Tensor reset = (of_input[0] + of_hidden[0]).sigmoid();
@@ -94,6 +139,9 @@ std::tuple<Tensor, Tensor> gru_cell(
 }
 
 Gradients gru_cell_backward(const Tensor& grad_hy, const Tensor& workspace, bool has_bias) {
+  const BelowAutocast below_autocast;
+  TORCH_CHECK(grad_hy.dim() == 2, "Expected a gradient of 2 dimensions, but got ", grad_hy.dim());
+  check_size(workspace, {grad_hy.size(0), 5 * grad_hy.size(1)}, "what the forward keeps");
   const auto saved = workspace.chunk(5, 1);
   const Tensor &reset = saved[0], &update = saved[1], &fresh = saved[2];
   const Tensor &hx = saved[3], &fresh_of_hidden = saved[4];

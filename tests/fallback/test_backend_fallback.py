@@ -2,13 +2,32 @@
 """The fallback of a whole backend: what it refuses, and ATen's operators against OpInfo."""
 
 import contextlib
+import copy
 
 import pytest
 import torch
 from torch.testing import assert_close
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._pytree import tree_leaves
 
 import torchext
+
+
+def second(ws, xs):
+    both(ws, xs)
+    return xs
+
+
+def both(ws, xs):
+    for w in ws:
+        w.add_(1)
+    for x in xs:
+        x.mul_(2)
+    return ws, xs
+
+
+def made(x, out=None):
+    return x * 3 if out is None else torch.mul(x, 3, out=out)
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +39,11 @@ def plain(device):
         "part(Tensor(a) x) -> Tensor(a)": lambda x: x[:1],
         "make(int n, *, Device device) -> Tensor": lambda n, device: torch.zeros(n, device=device),
         "draw(Tensor x, *, Generator? generator=None) -> Tensor": lambda x, generator: x,
+        "second(Tensor(a!)[] ws, Tensor(b!)[] xs) -> Tensor(b!)[]": second,
+        "both(Tensor(a!)[] ws, Tensor(b!)[] xs) -> (Tensor(a!)[], Tensor(b!)[])": both,
+        "made(Tensor x, Tensor(a!)? out=None) -> Tensor(a!)": made,
+        "nested(Tensor x) -> Tensor": lambda x: torch.nested.nested_tensor([x, x]),
+        "sparse(Tensor x) -> Tensor": lambda x: x.to_sparse(),
     }.items():
         library.define(schema)
         library.impl(schema.partition("(")[0], kernel, "CPU")
@@ -66,6 +90,57 @@ def test_running_statistics_are_written_though_no_schema_says_so(norm, device):
 
     assert_close(trained(device), trained("cpu"))
     assert trained("cpu")[0].count_nonzero() == 3
+
+
+def test_running_statistics_are_written_in_training_only(stats, device):
+    norm = torch.nn.BatchNorm1d(1000).to(device).eval()
+    x = torch.ones(2, 1000, device=device, requires_grad=True)
+    result = norm(x)
+    assert stats()["aten::native_batch_norm"].bytes_to_device == result.nbytes
+    with torch.inference_mode():
+        norm(torch.ones(2, 1000, device=device))
+    versions = [buffer._version for buffer in norm.buffers()]
+    result.sum().backward()  # what is saved for it has not changed
+    assert [buffer._version for buffer in norm.buffers()] == versions
+    written = stats()["aten::native_batch_norm_backward"].bytes_to_device
+    assert written == x.nbytes + 2 * 4 * 1000  # gradients of x, of weight and of bias
+
+
+def test_a_list_that_is_written_to_is_the_result_of_its_letter(plain, device):
+    def called(op, device):
+        ws, xs = [torch.ones(1, 2, device=device)], [torch.ones(n, device=device) for n in (3, 1)]
+        return tree_leaves(op(ws, xs)), [*ws, *xs]
+
+    for op, written in ((plain.second, slice(1, 3)), (plain.both, slice(0, 3))):
+        found, given = called(op, device)
+        assert [id(t) for t in found] == [id(t) for t in given[written]]
+        expected, _ = called(op, "cpu")
+        assert_close([t.cpu() for t in found], expected)
+
+
+def test_a_result_for_an_argument_that_is_missing(plain, device):
+    x = torch.ones(2, device=device)
+    assert plain.made(x).tolist() == [3, 3]
+    out = torch.zeros(2, device=device)
+    assert plain.made(x, out) is out and out.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("name", ["nested", "sparse"])
+def test_a_result_that_the_device_has_no_tensors_of_is_refused(name, plain, device):
+    with pytest.raises(NotImplementedError, match="cannot fall back .* sparse or nested tensor"):
+        getattr(plain, name)(torch.ones(2, device=device))
+
+
+def test_a_transformer_whose_sequences_have_padding(device):
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    module = torch.nn.TransformerEncoder(layer, 1).eval()
+    there = copy.deepcopy(module).to(device)
+    x, padding = torch.randn(2, 3, 8), torch.tensor([[False] * 3, [False, True, True]])
+    with torch.no_grad():
+        expected = module(x, src_key_padding_mask=padding)
+        found = there(x.to(device), src_key_padding_mask=padding.to(device)).cpu()
+    assert_close(found[~padding], expected[~padding])
 
 
 def test_who_writes_raises_the_version(device):
@@ -155,6 +230,7 @@ def test_what_is_no_device_type(device):
         "torchext:1": "is a device, and not a device type",
         "cpu": "does not fall back to the CPU",
         "meta": "does not fall back to the CPU",
+        "mkldnn": "has no operators of its own",
     }.items():
         with pytest.raises(ValueError, match=f"'{name}' {why}"):
             torchext.fallback.enable(name)
@@ -237,7 +313,7 @@ NOT_THERE = {
     "sparse.mm": "SparseCsrtorchext",
     "sparse.sampled_addmm": "SparseCsrtorchext",
     "tensor_split": "expected tensor_indices_or_sections to be on cpu",
-    "to_sparse": "Sparsetorchext",
+    "to_sparse": "its result is a sparse or nested tensor",
     "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu": "it draws random numbers",
 }
 

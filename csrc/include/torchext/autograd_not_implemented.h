@@ -66,9 +66,7 @@ class BoxedCall {
   /// The argument of the same alias set as a result: what the result is or views; None without.
   c10::IValue argument_of(const c10::Argument& result) const {
     for (size_t i = 0; i < values_.size(); ++i) {
-      const c10::Argument& argument = schema_.arguments()[i];
-      if (argument.alias_info() != nullptr &&
-          first_alias(argument).beforeSets() == first_alias(result).beforeSets()) {
+      if (same_alias(schema_.arguments()[i], result)) {
         return values_[i];
       }
     }
@@ -76,13 +74,6 @@ class BoxedCall {
   }
 
  private:
-  /// Of `Tensor(a)[]` the annotation of the element.
-  static const at::AliasInfo& first_alias(const c10::Argument& result) {
-    const at::AliasInfo& info = *result.alias_info();
-    return info.beforeSets().empty() && !info.containedTypes().empty() ? info.containedTypes()[0]
-                                                                       : info;
-  }
-
   const c10::FunctionSchema& schema_;
   std::string name_;
   std::vector<c10::IValue> values_;

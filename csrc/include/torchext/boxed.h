@@ -7,6 +7,7 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -81,9 +82,15 @@ inline bool is_written(const c10::Argument& argument) {
   return written;
 }
 
+/// The letters of an annotation; of `Tensor(a)[]` they are the element's.
+inline const std::unordered_set<at::Symbol>& alias_sets(const at::AliasInfo& info) {
+  const bool is_list = info.beforeSets().empty() && !info.containedTypes().empty();
+  return is_list ? info.containedTypes()[0].beforeSets() : info.beforeSets();
+}
+
 inline bool same_alias(const c10::Argument& a, const c10::Argument& b) {
   return a.alias_info() != nullptr && b.alias_info() != nullptr &&
-         a.alias_info()->beforeSets() == b.alias_info()->beforeSets();
+         alias_sets(*a.alias_info()) == alias_sets(*b.alias_info());
 }
 
 inline bool is_view(const c10::Argument& result) {

@@ -153,11 +153,12 @@ class CpuFallback {
     const auto start = std::chrono::steady_clock::now();
     RECORD_FUNCTION("cpu_fallback(" + name() + ")", std::vector<c10::IValue>());
     for (size_t i = 0; i < arguments_.size(); ++i) {
-      const bool written = is_written(schema_.arguments()[i]) || is_statistic(i);
+      const Access declared = is_written(schema_.arguments()[i]) ? Access::kWritten : Access::kRead;
+      const Access access = is_updated_statistic(i) ? Access::kWrittenSilently : declared;
       for_each_boxed_tensor(
           [&](const at::Tensor& tensor) {
             if (!tensor.is_cpu()) {
-              copies_.add(tensor, written);
+              copies_.add(tensor, access);
             }
           },
           arguments_[i]);
@@ -222,10 +223,17 @@ class CpuFallback {
            std::any_of(schema_.arguments().begin(), schema_.arguments().end(), is_generator);
   }
 
-  // Batch norms of ATen that write to their running statistics and do not say so.
-  bool is_statistic(size_t i) const {
+  // Batch norms of ATen write to their running statistics and do not say so: in training, and
+  // where that is all that they do, as in batch_norm_update_stats.
+  bool is_updated_statistic(size_t i) const {
     const std::string& argument = schema_.arguments()[i].name();
-    return is_aten() && (argument == "running_mean" || argument == "running_var");
+    if (!is_aten() || (argument != "running_mean" && argument != "running_var") ||
+        is_written(schema_.arguments()[i])) {
+      return false;
+    }
+    const auto training = schema_.argumentIndexWithName("training");
+    return training.has_value() ? arguments_[*training].toBool()
+                                : schema_.name().find("_stats") != std::string::npos;
   }
 
   bool is_aten() const {
@@ -297,7 +305,7 @@ class CpuFallback {
       const c10::Argument& result, const c10::IValue& value, int64_t& bytes) const {
     if (is_written(result)) {
       for (size_t i = 0; i < arguments_.size(); ++i) {
-        if (same_alias(schema_.arguments()[i], result)) {
+        if (same_alias(schema_.arguments()[i], result) && is_given(arguments_[i])) {
           return arguments_[i];
         }
       }
@@ -305,9 +313,24 @@ class CpuFallback {
     return map_boxed_tensors(
         [&](const at::Tensor& tensor) {
           bytes += tensor.layout() == at::kStrided ? static_cast<int64_t>(tensor.nbytes()) : 0;
-          return tensor.to(asked_device_.value_or(target()));
+          return moved(tensor);
         },
         value);
+  }
+
+  // An optional argument that is written to may be missing; the result is then one of its own.
+  static bool is_given(const c10::IValue& argument) {
+    return !argument.isNone() && !(argument.isTensor() && !argument.toTensor().defined());
+  }
+
+  at::Tensor moved(const at::Tensor& result) const {
+    try {
+      return result.to(asked_device_.value_or(target()));
+    } catch (const c10::NotImplementedError&) {
+      const bool is_dense = result.layout() == at::kStrided && !result.is_nested();
+      refuse_if(!is_dense, "its result is a sparse or nested tensor, which the device has none of");
+      throw;
+    }
   }
 
   const c10::OperatorHandle& op_;

@@ -52,17 +52,24 @@ inline std::pair<int64_t, int64_t> byte_range(const at::Tensor& tensor) {
   return {tensor.storage_offset() * size, (tensor.storage_offset() + elements) * size};
 }
 
+/// What a call does to a tensor that it takes; later ones include earlier ones.
+enum class Access {
+  kRead,
+  kWrittenSilently, // without raising its version counter
+  kWritten,
+};
+
 /// Tensors on the CPU for those of a device. Tensors that share memory with one that is written to
 /// share it there too, and overlap alike; all others are copied each for itself, and once.
 class HostCopies {
  public:
   /// Names a tensor that the call takes; call it for all before `copy`.
-  void add(const at::Tensor& tensor, bool is_written) {
+  void add(const at::Tensor& tensor, Access access) {
     const auto [found, is_new] = index_.try_emplace(tensor.unsafeGetTensorImpl(), entries_.size());
     if (is_new) {
-      entries_.push_back({tensor, {}, false});
+      entries_.push_back({tensor, {}, access});
     }
-    entries_[found->second].is_written |= is_written;
+    entries_[found->second].access = std::max(entries_[found->second].access, access);
   }
 
   /// Makes the copies.
@@ -96,7 +103,7 @@ class HostCopies {
   /// the CPU their size. Whether a version counter is to be raised: not where autograd has done so.
   void write_back(bool raise_versions) {
     for (Entry& entry : entries_) {
-      if (!entry.is_written) {
+      if (entry.access == Access::kRead) {
         continue;
       }
       if (entry.host.sizes() != entry.sizes) {
@@ -111,7 +118,7 @@ class HostCopies {
         entry.device.copy_(entry.host);
         bytes_to_device_ += static_cast<int64_t>(entry.host.nbytes());
       }
-      if (raise_versions && !entry.device.is_inference()) {
+      if (raise_versions && entry.access == Access::kWritten && !entry.device.is_inference()) {
         entry.device.unsafeGetTensorImpl()->bump_version();
       }
     }
@@ -128,7 +135,7 @@ class HostCopies {
   struct Entry {
     at::Tensor device;
     at::Tensor host;
-    bool is_written;
+    Access access;
     std::vector<int64_t> sizes = device.sizes().vec(); // before the call
     at::Tensor span = {}; // where memory is shared: one dimension, from the first to the last byte
     at::Tensor host_span = {};
@@ -140,7 +147,7 @@ class HostCopies {
   }
 
   bool must_share(const std::vector<size_t>& members) const {
-    const auto is_written = [this](size_t i) { return entries_[i].is_written; };
+    const auto is_written = [this](size_t i) { return entries_[i].access != Access::kRead; };
     return std::any_of(members.begin(), members.end(), is_written) &&
            (members.size() > 1 || may_overlap_itself(entries_[members.front()].device));
   }
