@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Random numbers of the test device: each device has a generator, that of the CPU in kind, and the
-// CPU's kernels draw from its state.
+// CPU's kernels draw from its state: the same seed gives the same numbers.
 #include "device.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones_like.h>
 #include <torch/library.h>
 #include <torchext/cpu_fallback.h>
 
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <tuple>
 
 namespace torchext::testing {
 namespace {
@@ -40,7 +43,7 @@ void set_state_of(at::Generator generator, const c10::TensorImpl& state) {
   generator.unsafeGetGeneratorImpl()->set_state(state);
 }
 
-// One draw at a time: what it borrows may be the generator that all threads draw from.
+// One draw at a time. Whoever holds it must not wait for Python, which forks with its lock held.
 std::mutex& drawing_mutex() {
   static auto* mutex = new std::mutex;
   static const bool forks_safely =
@@ -49,25 +52,23 @@ std::mutex& drawing_mutex() {
   return *mutex;
 }
 
-// While it lives, the generator of the CPU continues that of the device.
+// While it lives, a generator of the CPU continues that of the device.
 class DrawFrom {
  public:
   DrawFrom(const at::Generator& device, const at::Generator& cpu)
-      : device_(device), cpu_(cpu), lock_(drawing_mutex()), before_(state_of(cpu)) {
+      : device_(device), cpu_(cpu), lock_(drawing_mutex()) {
     set_state_of(cpu_, *state_of(device_));
   }
   DrawFrom(const DrawFrom&) = delete;
   DrawFrom& operator=(const DrawFrom&) = delete;
   ~DrawFrom() {
     set_state_of(device_, *state_of(cpu_));
-    set_state_of(cpu_, *before_);
   }
 
  private:
   at::Generator device_;
   at::Generator cpu_;
   std::lock_guard<std::mutex> lock_;
-  c10::intrusive_ptr<c10::TensorImpl> before_;
 };
 
 c10::DeviceIndex device_of(const c10::IValue& value) {
@@ -79,7 +80,7 @@ c10::DeviceIndex device_of(const c10::IValue& value) {
   return index;
 }
 
-// The operator on the CPU; kernels without an argument for it draw from the CPU's own generator.
+// The operator on the CPU, with a generator in place of the device's.
 void draw(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   c10::DeviceIndex index = -1;
   c10::IValue* generator = nullptr;
@@ -91,35 +92,54 @@ void draw(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       generator = &value;
     }
   }
+  TORCH_INTERNAL_ASSERT(generator != nullptr, op.schema());
   at::Generator device = default_generator(index);
-  at::Generator cpu = at::detail::getDefaultCPUGenerator();
-  if (generator != nullptr) {
-    if (generator->isGenerator()) {
-      device = generator->toGenerator();
-      TORCH_CHECK(
-          device.device().type() == c10::kPrivateUse1,
-          "Expected a '",
-          c10::DeviceTypeName(c10::kPrivateUse1, true),
-          "' device type for generator but found '",
-          device.device().type(),
-          "'");
-      TORCH_CHECK(
-          index < 0 || device.device().index() == index,
-          "Expected a generator of device ",
-          static_cast<int>(index),
-          " but found one of ",
-          device.device());
-    }
-    cpu = at::detail::createCPUGenerator();
-    *generator = cpu;
+  if (generator->isGenerator()) {
+    device = generator->toGenerator();
+    TORCH_CHECK(
+        device.device().type() == c10::kPrivateUse1,
+        "Expected a '",
+        c10::DeviceTypeName(c10::kPrivateUse1, true),
+        "' device type for generator but found '",
+        device.device().type(),
+        "'");
+    TORCH_CHECK(
+        index < 0 || device.device().index() == index,
+        "Expected a generator of device ",
+        static_cast<int>(index),
+        " but found one of ",
+        device.device());
   }
+  const at::Generator cpu = at::detail::createCPUGenerator();
+  *generator = cpu;
+  torchext::detail::CpuFallback call(op, stack);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  call.check(RandomNumbers::kFromCpu, DeviceCheck::kExactSame);
+  call.report();
   const DrawFrom drawing(device, cpu);
+  call.run();
+}
+
+// That of the CPU takes no generator; this draws by bernoulli_.
+std::tuple<at::Tensor, at::Tensor> native_dropout(
+    const at::Tensor& input, double p, std::optional<bool> train) {
+  const at::TensorOptions mask_options = input.options().dtype(at::kBool);
+  if (!train.value_or(true)) {
+    return {input.clone(), at::ones_like(input, mask_options)};
+  }
+  at::Tensor mask = at::empty_like(input, mask_options);
+  mask.bernoulli_(1 - p);
+  const double scale = p == 1 ? 0 : 1 / (1 - p);
+  return {input.mul(mask).mul_(scale), mask};
+}
+
+// Chooses a kernel, and draws nothing.
+void choose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   cpu_fallback<RandomNumbers::kFromCpu>(op, stack);
 }
 
-// ATen's operators that draw random numbers and have a kernel for the CPU.
+// ATen's operators that take a generator and have a kernel for the CPU.
 constexpr const char* kRandomOperators[] = {
-    "_fused_sdp_choice",
     "_sample_dirichlet",
     "_standard_gamma",
     "bernoulli.out",
@@ -132,7 +152,6 @@ constexpr const char* kRandomOperators[] = {
     "log_normal_",
     "multinomial",
     "multinomial.out",
-    "native_dropout",
     "normal.Tensor_Tensor",
     "normal.Tensor_Tensor_out",
     "normal.Tensor_float",
@@ -157,6 +176,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   for (const char* name : kRandomOperators) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&draw>());
   }
+  m.impl("native_dropout", &native_dropout);
+  m.impl("_fused_sdp_choice", torch::CppFunction::makeFromBoxedFunction<&choose>());
 }
 
 const at::Generator& default_generator(c10::DeviceIndex index) {

@@ -84,6 +84,41 @@ def test_draws_of_one_leave_the_others_alone(device, second_device):
     assert torch.equal(torch.torchext.get_rng_state(device), before)
 
 
+def test_dropout_beside_another_thread_that_draws_on_the_cpu(device):
+    generator = torch.Generator().manual_seed(9)
+    expected = torch.cat([torch.rand(1, generator=generator) for _ in range(20_000)])
+    done = threading.Event()
+
+    def work():
+        while not done.is_set():
+            F.dropout(torch.ones(100, device=device), 0.5)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(9)
+            drawn = torch.cat([torch.rand(1) for _ in range(20_000)])
+    finally:
+        done.set()
+        thread.join()
+    torch.testing.assert_close(drawn, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
+def test_dropout(p, device):
+    x = torch.full((10_000,), 2.0, device=device, requires_grad=True)
+    y, mask = torch.native_dropout(x, p, True)
+    assert mask.dtype == torch.bool
+    assert abs(mask.float().mean().item() - (1 - p)) < 0.03
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    torch.testing.assert_close(y.cpu(), 2 * scale * mask.cpu())
+    y.sum().backward()
+    torch.testing.assert_close(x.grad.cpu(), scale * mask.cpu().float())
+    same, mask = torch.native_dropout(x, p, False)
+    assert same is not x and torch.equal(same.cpu(), x.cpu()) and mask.cpu().all()
+
+
 def test_a_state_is_saved_and_restored(device):
     state = torch.torchext.get_rng_state(device)
     first = F.dropout(torch.ones(100, device=device), 0.5).tolist()
