@@ -2,10 +2,13 @@
 """Builds the small operator libraries of the tests, by the public path; kept from run to run."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import precompiled
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,8 +25,8 @@ def build(sources: Path) -> Path:
     folder = ROOT / "build" / "tests" / sources.name
     # copytree keeps modification times, so that ninja sees what is unchanged.
     shutil.copytree(sources, folder, dirs_exist_ok=True)
-    # Optimisation takes longer to compile than the tests gain by it.
-    environment = {"CXXFLAGS": "-O0", **os.environ, "PYTHONPATH": _python_path()}
+    flags = shlex.join(precompiled.cxxflags())
+    environment = {"CXXFLAGS": flags, **os.environ, "PYTHONPATH": _python_path()}
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
     result = subprocess.run(
         command, check=False, cwd=folder, env=environment, capture_output=True, text=True

@@ -19,6 +19,11 @@ def version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
+def cxx_standard() -> str:
+    """Return the standard of C++ that torch's headers are compiled with: C++20 from 2.13 on."""
+    return "c++20" if version() >= (2, 13) else "c++17"
+
+
 def prepare_torch() -> None:
     """Mend what keeps operators with out= forms from being compiled; harmless to repeat.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from sample_project import FLAGS, ROOT, Project, run
+from sample_project import ROOT, Project, flags, run
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
@@ -50,7 +50,7 @@ def torchext_wheel(tmp_path_factory) -> Path:
 def sample_wheel(built_project, tmp_path_factory) -> Path:
     built_project.restore()
     assert built_project.build().status == 0
-    return wheel_of(built_project.folder, tmp_path_factory.mktemp("sample_wheel"), **FLAGS)
+    return wheel_of(built_project.folder, tmp_path_factory.mktemp("sample_wheel"), **flags())
 
 
 @pytest.fixture(scope="session")

@@ -3,16 +3,22 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import precompiled
+
 SAMPLE = Path(__file__).parent / "sample"
 ROOT = Path(__file__).parents[2]
-# Optimisation takes longer to compile than these tests gain by it.
-FLAGS = {"CXXFLAGS": "-O0"}
+
+
+def flags(*more: str) -> dict[str, str]:
+    """The environment of a build, with further flags for the compiler."""
+    return {"CXXFLAGS": shlex.join([*precompiled.cxxflags(), *more])}
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Project:
 
     def build(self, *, python: str = sys.executable, **environment: str) -> Build:
         command = [python, "setup.py", "--quiet", "build_ext", "--inplace"]
-        return run(command, self.folder, **{**FLAGS, **environment})
+        return run(command, self.folder, **{**flags(), **environment})
 
     def edit(self, path: str, old: str, new: str) -> None:
         text = (self.folder / path).read_text()

@@ -4,7 +4,7 @@
 import os
 
 import pytest
-from sample_project import SAMPLE, python
+from sample_project import SAMPLE, flags, python
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def test_moving_yaml_lines_compiles_nothing(project):
 
 
 def test_another_flag_compiles_everything(project):
-    build = project.build(CXXFLAGS="-DANOTHER_FLAG")
+    build = project.build(**flags("-DANOTHER_FLAG"))
     assert {f"csrc/{path.name}" for path in SAMPLE.glob("csrc/*.cpp")} <= set(build.compiled)
 
 

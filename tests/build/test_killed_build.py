@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from sample_project import FLAGS, Project, python, run
+from sample_project import Project, flags, python, run
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def steps(project: Project, log: Path, kill_at: int = -1) -> list[str]:
     log.unlink(missing_ok=True)
     path = os.pathsep.join(filter(None, [str(HOOK), os.environ.get("PYTHONPATH")]))
     build = run(
-        COMMAND, project.folder, **FLAGS, PYTHONPATH=path,
+        COMMAND, project.folder, **flags(), PYTHONPATH=path,
         TORCHEXT_STEPS=str(log), TORCHEXT_KILL_AT=str(kill_at),
     )  # fmt: skip
     assert build.status == (0 if kill_at < 0 else -signal.SIGKILL), build.text
@@ -80,7 +80,7 @@ def killed_after(project: Project, seconds: float, whole_group: bool) -> bool:
     build = subprocess.Popen(
         COMMAND,
         cwd=project.folder,
-        env={**os.environ, **FLAGS},
+        env={**os.environ, **flags()},
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -114,16 +114,16 @@ def generated_text(
 
 def check_syntax(folder: Path, sources: list[str], includes: list[str], *flags: str) -> str:
     """Compile sources as one, without writing anything; returns what the compiler says."""
-    import torch
     from torch.utils.cpp_extension import include_paths
+
+    from torchext.compat import cxx_standard
 
     unit = folder / "everything.cpp"
     lines = [f'#include "{source}"\n' for source in sources]
     unit.write_text("".join(lines), encoding="utf-8")
-    standard = "c++20" if torch.__version__ >= "2.13" else "c++17"
     paths = include_paths()
     command = [
-        "g++", f"-std={standard}", "-fsyntax-only", "-Wall", "-Werror",
+        "g++", f"-std={cxx_standard()}", "-fsyntax-only", "-Wall", "-Werror",
         *flags, f"-I{folder}",
         *(f"-I{folder / path}" for path in includes), *(f"-isystem{path}" for path in paths),
         str(unit),

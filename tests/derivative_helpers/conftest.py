@@ -4,6 +4,7 @@
 import functools
 from pathlib import Path
 
+import precompiled
 import pytest
 import torch
 
@@ -22,8 +23,7 @@ def helpers():
     cpp_extension.load(
         NAMESPACE,
         [str(path) for path in sorted(FOLDER.glob("bindings_*.cpp"))],
-        # Optimisation takes longer to compile than the tests gain by it.
-        extra_cflags=["-O0", "-std=c++20"],
+        extra_cflags=list(precompiled.load_flags()),
         extra_ldflags=["-Wl,-z,defs", "-lc10", "-ltorch_cpu"],
         extra_include_paths=[str(ROOT / "csrc" / "include")],
         build_directory=str(build),

@@ -16,6 +16,7 @@ import torch
 from torch.utils import cpp_extension
 
 import torchext
+from torchext.compat import cxx_standard
 from torchext.toolchain import environment, linking, platforms, record
 
 _NINJA = """\
@@ -100,9 +101,8 @@ def _run_ninja(command: list[str]) -> str:
 
 def _flags(folder: Path, flags: list[str]) -> list[str]:
     own = [folder / "generated" / "include", Path(torchext.__file__).parents[1] / "csrc/include"]
-    standard = "c++20" if _version() >= (2, 13) else "c++17"
     return [
-        f"-std={standard}", "-fPIC",
+        f"-std={cxx_standard()}", "-fPIC",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
         *platforms.current().compile_flags,
         # the function that refers to a missing symbol is known by its section
@@ -111,10 +111,6 @@ def _flags(folder: Path, flags: list[str]) -> list[str]:
         *(f"-I{path.absolute()}" for path in own),
         *(part for path in cpp_extension.include_paths() for part in ("-isystem", path)),
     ]  # fmt: skip
-
-
-def _version() -> tuple[int, ...]:
-    return tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 def _escaped(path: Path) -> str:
