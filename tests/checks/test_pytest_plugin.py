@@ -9,7 +9,7 @@ import sys
 import pytest
 from library_build import ROOT
 
-TESTS = 36 * 16  # operators and checks
+TESTS = 52 * 16  # operators and checks
 
 
 def run_pytest(folder, *arguments):
@@ -50,6 +50,15 @@ def test_every_operator_and_check_is_a_test(faulty_library, tmp_path):
     assert sum(counts.values()) == TESTS  # and no test of the folder's own
     assert counts["xfailed"] == 2
     assert "test_own" not in printed
+
+
+def test_where_expected_failures_run_a_known_one_fails(faulty_library, tmp_path):
+    known = tmp_path / "known.txt"
+    known.write_text("faultytest::whole vmap: its rule is wrong\n")
+    arguments = ["--torchext", str(faulty_library), "--torchext-known-failures", str(known)]
+    status, printed = run_pytest(tmp_path, "--runxfail", "-k", "whole and vmap", *arguments)
+    assert status == 1, printed
+    assert "its rule is wrong" in printed and "1 failed" in printed
 
 
 def test_paths_on_the_command_line_run_as_well(faulty_library, tmp_path):

@@ -97,6 +97,30 @@ def others_of(result: Any) -> list[Any]:
     return ["a tensor" if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 
 
+def cotangents(results: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """A gradient for each result: the same random numbers for the same sizes, on every device."""
+    generator = torch.Generator().manual_seed(0)
+    made = []
+    for result in results:
+        dtype = result.dtype if result.dtype.is_complex else torch.float64
+        random = torch.randn(result.shape, dtype=dtype, generator=generator)
+        made.append(random.to(result.dtype).to(result.device))
+    return made
+
+
+def assert_same_others(found: Any, expected: Any, what: str) -> None:
+    """What two calls return beside tensors is the same, numbers within torch's tolerance."""
+    pair = others_of(found), others_of(expected)
+    says = f"{what}: results {pair[0]}, not {pair[1]}"
+    numbers = [[x for x in others if isinstance(x, _NUMBERS)] for others in pair]
+    rest = [[x for x in others if not isinstance(x, _NUMBERS)] for others in pair]
+    assert rest[0] == rest[1] and len(numbers[0]) == len(numbers[1]), says
+    torch.testing.assert_close(*numbers, equal_nan=True, msg=says)
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
 def strided_copy(tensor: torch.Tensor) -> torch.Tensor:
     """A copy with the same strides, other elements between its own included."""
     made = torch.empty_strided(

@@ -17,10 +17,11 @@ import torch
 from .. import library as libraries
 from . import device as test_device
 from .checks import CHECKS
+from .checks.transforms import comparison_device
 from .facts import Facts, read_facts
 from .known_failures import KnownFailures
 from .report import Cell, Report, State
-from .subject import NotApplicable, Refused, Subject
+from .subject import NotApplicable, Refused, Subject, Unavailable, fork_rng, seed_generators
 
 
 class CheckError(AssertionError):
@@ -75,9 +76,9 @@ def check(
             report.add(cell)
             _print(f"{cell.state.value} ")
         _print("\n")
+    _print(report.summary() + "\n")
     if html is not None:
         Path(html).write_text(report.to_html(), encoding="utf-8")
-    _print(report.summary() + "\n")
     if raise_exception and not report.passed:
         raise CheckError(report)
     return report
@@ -135,8 +136,10 @@ class Runner:
         known = self.known.reason(subject.facts.name, name)
         if known is not None and state is State.FAILED:
             state, reason = State.KNOWN, f"{known} ({(reason.splitlines() or [''])[0]})"
-        elif known is not None and state is State.PASSED:
-            reason = f"it no longer fails; it is known to fail: {known}"
+        elif known is not None and not isinstance(error, Unavailable):
+            says = {State.PASSED: "", State.REFUSED: f", it refuses ({reason})"}
+            says = says.get(state, f", there is nothing to check ({reason})")
+            reason = f"it no longer fails{says}; it is known to fail: {known}"
             state = State.FAILED
         seconds = time.perf_counter() - began
         return Cell(subject.facts.name, name, state, reason, seconds, error)
@@ -179,18 +182,18 @@ def _chosen(
 
 def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | None]:
     try:
-        with _quiet(), _fork_rng(subject.device):
-            _seed(subject.device)
+        with _quiet(), fork_rng(subject.device):
+            seed_generators(subject.device)
             if name != "samples":
                 try:
                     CHECKS["samples"](subject)
                 except AssertionError as error:
-                    raise NotApplicable("the check of samples fails") from error
+                    raise Unavailable("the check of samples fails") from error
             CHECKS[name](subject)
             if subject.device.type != "cpu":
                 torch.accelerator.synchronize(subject.device)  # its errors are of this check
     except NotApplicable as reason:
-        return State.NOTHING, str(reason), None
+        return State.NOTHING, str(reason), reason
     except Refused as reason:
         return State.REFUSED, str(reason), reason
     except Exception as error:  # whatever an operator raises is its failure
@@ -199,22 +202,6 @@ def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | N
             text = f"{type(error).__name__}: {text}"
         return State.FAILED, text, error
     return State.PASSED, "", None
-
-
-def _seed(device: torch.device) -> None:
-    """Seed the generators of which `_fork_rng` keeps the state."""
-    torch.default_generator.manual_seed(0)
-    if device.type != "cpu":
-        module = torch.get_device_module(device)
-        with getattr(module, "device", contextlib.nullcontext)(device):
-            module.manual_seed(0)
-
-
-def _fork_rng(device: torch.device) -> contextlib.AbstractContextManager[None]:
-    """Keep the state of the CPU's generator, and of the device's."""
-    if device.type == "cpu":
-        return torch.random.fork_rng(devices=[])
-    return torch.random.fork_rng(devices=[device], device_type=device.type)
 
 
 @contextlib.contextmanager
@@ -232,8 +219,8 @@ def _quiet() -> Iterator[None]:
 
 def prepare_test_device() -> None:
     """Bring the test device up before the first backward; its check says why it cannot be."""
-    with contextlib.suppress(RuntimeError):
-        test_device.device()
+    with contextlib.suppress(Unavailable):
+        comparison_device()
 
 
 __all__ = ["CheckError", "Facts", "Runner", "check", "facts_of", "prepare_test_device"]

@@ -102,6 +102,7 @@ class Report:
         lines = ["", *self._totals()]
         if self.made_samples:
             lines.append(f"samples made from the schema: {', '.join(self.made_samples)}")
+        lines += self._idle_checks()
         for state in (State.KNOWN, State.REFUSED):
             for cell in self.cells.values():
                 if cell.state is state:
@@ -115,6 +116,21 @@ class Report:
                 more = len(reason) - _SHOWN_LINES
                 lines.append(f"    ... and {more} lines more, in report.cells and the page")
         return "\n".join(lines)
+
+    def _idle_checks(self) -> list[str]:
+        """The checks that had nothing to check of any operator, and why."""
+        reasons: dict[str, dict[str, None]] = {}
+        busy = set()
+        for cell in self.cells.values():
+            if cell.state is State.NOTHING:
+                reasons.setdefault(cell.check, {})[cell.reason] = None
+            else:
+                busy.add(cell.check)
+        return [
+            f"{State.NOTHING.value} {check}, every operator: {'; '.join(several)}"
+            for check, several in reasons.items()
+            if check not in busy
+        ]
 
     def _totals(self) -> list[str]:
         counts = [(self.count(state), text, state.value) for state, text in _LEGEND.items()]

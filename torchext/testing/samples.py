@@ -87,13 +87,17 @@ def zero_dim(sample: Sample) -> Sample:
     return {name: change(value) for name, value in sample.items()}
 
 
+def is_integer(dtype: torch.dtype) -> bool:
+    """Whether a dtype is one of integers, which bool is not."""
+    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+
+
 def could_index(sample: Sample) -> bool:
     """Whether a tensor of integers has elements, which may be places in another tensor."""
     for value in sample.values():
         for tensor in _tensors_in(value):
             dtype = getattr(torch, tensor["dtype"]) if "dtype" in tensor else torch.float32
-            is_integer = not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
-            if is_integer and ("values" in tensor or 0 not in tensor["size"]):
+            if is_integer(dtype) and ("values" in tensor or 0 not in tensor["size"]):
                 return True
     return False
 
@@ -148,7 +152,7 @@ def _tensor(content: dict[str, Any], dtype: torch.dtype) -> torch.Tensor:
         return torch.tensor(_numbers(content["values"]), dtype=own)
     bounds = _bounds(content, own)
     # make_tensor knows the common dtypes; the others take values of one that it knows
-    known = own if own in _MAKEABLE else torch.float32
+    known = own if own in _MAKEABLE else torch.int64 if own in _UNSIGNED else torch.float32
     made = torch.testing.make_tensor(
         content["size"], dtype=known, device="cpu",
         exclude_zero=content.get("exclude_zero", False), **bounds,
@@ -163,10 +167,12 @@ def _bounds(content: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
         return bounds or {"low": _LOW, "high": _HIGH}
     if dtype == torch.bool:
         return {}
-    info = torch.iinfo(dtype)
-    bounds = {name: min(max(value, info.min), info.max) for name, value in bounds.items()}
+    least, most = torch.iinfo(dtype).min, min(torch.iinfo(dtype).max, torch.iinfo(torch.int64).max)
+    if dtype in _UNSIGNED and not bounds:
+        return {"low": 0, "high": _HIGH + 1}
+    bounds = {name: min(max(value, least), most) for name, value in bounds.items()}
     if "low" in bounds:
-        bounds["low"] = math.floor(bounds["low"])
+        bounds["low"] = math.ceil(bounds["low"])
     if "high" in bounds:
         bounds["high"] = max(math.ceil(bounds["high"]), bounds.get("low", 0) + 1)
     return bounds
@@ -179,6 +185,7 @@ def _numbers(value: Any) -> Any:
     return float(value["float"]) if isinstance(value, dict) else value
 
 
+_UNSIGNED = {torch.uint16, torch.uint32, torch.uint64}  # those that make_tensor does not know
 _MAKEABLE = {
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
     torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +23,8 @@ DTYPES = (
     torch.uint32, torch.uint64, torch.complex32, torch.float8_e4m3fn, torch.float8_e5m2,
 )  # fmt: skip
 WIDE_DTYPES = (torch.float64, torch.complex128)
+# The combinations of them that are tried for what an operator writes to.
+_MOST_DTYPES = 500
 # Where a kernel of an operator's own stands for every device; that of a structured operator
 # computes sizes and calls the out= form.
 _COMPOSITE_KEYS = ("CompositeExplicitAutograd", "CompositeImplicitAutograd")
@@ -30,6 +33,10 @@ _STRUCTURED_KEY = "CompositeExplicitAutogradNonFunctional"
 
 class NotApplicable(Exception):
     """Raised by a check that has nothing to check of an operator; says why."""
+
+
+class Unavailable(NotApplicable):
+    """Raised by a check that this machine, or another check that failed, keeps from running."""
 
 
 class Refused(Exception):
@@ -57,7 +64,10 @@ class Subject:
     def functional(self) -> torch._ops.OpOverload | None:
         """The functional form of an in-place or out= form."""
         name = self.facts.functional
-        return overload_of(self.facts.namespace, name) if name else None
+        if name is None:
+            return None
+        overload = overload_of(self.facts.namespace, name)
+        return overload if _has_kernel(overload, self.device) else None  # `autogen:` may have none
 
     @cached_property
     def writes(self) -> list[str]:
@@ -76,8 +86,7 @@ class Subject:
 
     def runs_on(self, device: torch.device) -> bool:
         """Whether there is a kernel that the device can run, its own or a fallback."""
-        has_kernel = torch._C._dispatch_has_computed_kernel_for_dispatch_key
-        return has_kernel(self.overload.name(), _key_of(device))
+        return _has_kernel(self.overload, device)
 
     @cached_property
     def claims(self) -> dict[str, list[str]]:
@@ -121,6 +130,9 @@ class Subject:
     def _takes(self, call: Call) -> bool:
         if self.claims:
             return self.is_claimed(call, self.claims)
+        return self._runs(call)
+
+    def _runs(self, call: Call) -> bool:
         try:
             self.run(call)
         except Exception:  # in its own words
@@ -158,13 +170,20 @@ class Subject:
         return call_of(self.facts, sample, dtype, seed, self.device)
 
     def fits(self, call: Call) -> bool:
-        """Whether what is written in place has the size and dtype of the functional result."""
+        """Whether what is written in place has the size of the functional result, and its dtype or
+        one that the operator casts it to."""
         in_place = [name for name in self.writes if name not in self.outs]
         if not in_place or self.functional is None:
             return True
-        own = [(t.shape, t.dtype) for name, t in call.named_tensors if name in in_place]
-        results = tensors_of(call.on(self.functional).run())
-        return own == [(r.shape, r.dtype) for r in results[: len(own)]]
+        own = [t for name, t in call.named_tensors if name in in_place]
+        results = tensors_of(call.on(self.functional).run())[: len(own)]
+        if [t.shape for t in own] != [r.shape for r in results]:
+            return False
+        if [t.dtype for t in own] == [r.dtype for r in results]:
+            return True
+        return all(torch.can_cast(r.dtype, t.dtype) for t, r in zip(own, results)) and (
+            self._runs(call)
+        )
 
     def with_outs(
         self, call: Call, make: Callable[[torch.Tensor], torch.Tensor] = torch.ones_like
@@ -174,13 +193,34 @@ class Subject:
         if not self.outs:
             return call
         if self.functional is None:
-            dtype = call.tensors[0].dtype if call.tensors else torch.float32
-            made: list = [torch.empty(0, dtype=dtype, device=self.device) for _ in self.outs]
+            results = self._written_outs(call)
         else:
-            results = call.on(self.functional).run()
-            made = [results] if len(self.outs) == 1 else list(results)
-            made = pytree.tree_map_only(torch.Tensor, make, made)
+            returned = call.on(self.functional).run()
+            results = [returned] if len(self.outs) == 1 else list(returned)
+        made = pytree.tree_map_only(torch.Tensor, make, results)
         return call.with_arguments({**call.arguments, **dict(zip(self.outs, made))})
+
+    def _written_outs(self, call: Call) -> list[torch.Tensor]:
+        """What the operator writes to out= tensors without elements, of the first dtypes that it
+        takes: there is no functional form that says which."""
+        types = [str(a.type) for a in out_arguments(self.overload)]
+        assert not any("List" in t for t in types), (
+            "an out= form without a functional form that writes to a list: nothing says how long"
+        )
+        first = [*call.tensors, torch.empty(0, device=self.device)][0]
+        own = [dtype for t in call.tensors for dtype in (t.dtype, t.dtype.to_real())]
+        dtypes = list(dict.fromkeys([*own, *self.held]))
+        refusal = None
+        several_dtypes = itertools.product(dtypes, repeat=len(self.outs))
+        for several in itertools.islice(several_dtypes, _MOST_DTYPES):
+            outs = [first.new_empty(0, dtype=dtype) for dtype in several]
+            try:
+                call.with_arguments({**call.arguments, **dict(zip(self.outs, outs))}).run()
+            except (RuntimeError, TypeError, ValueError) as error:
+                refusal = refusal or error  # that of its own dtype says most
+                continue
+            return outs
+        raise refusal
 
     def function(
         self,
@@ -188,11 +228,41 @@ class Subject:
         takes_outs: bool = False,
         copy: Callable[[torch.Tensor], torch.Tensor] = torch.clone,
     ) -> Callable[..., tuple[torch.Tensor, ...]]:
-        """What the call does, as a function of `call.tensors` that leaves its arguments alone.
+        """What the call does, as a function of `call.tensors` that leaves its arguments alone and
+        draws the same random numbers each time.
 
         It returns the tensors that the operator returns, and then those that it writes to, which
         are copies. With takes_outs it is given the out= tensors last; otherwise it makes them.
         """
+        return self.seeded(call, self.traceable(call, takes_outs, copy))
+
+    def seeded(self, call: Call, function: Callable) -> Callable:
+        """A function that calls the operator, with the generators that it draws from in the same
+        state each time."""
+        if not self.is_random:
+            return function
+        leaves = pytree.tree_leaves(call.arguments)
+        generators = [leaf for leaf in leaves if isinstance(leaf, torch.Generator)]
+
+        def seeded(*arguments):
+            seed_generators(self.device)
+            for generator in generators:
+                generator.manual_seed(generator.initial_seed())
+            return function(*arguments)
+
+        return seeded
+
+    def returned(self, call: Call) -> list[torch.Tensor]:
+        """The tensors that the call itself returns, which writes to its own arguments."""
+        return self.seeded(call, lambda: tensors_of(call.run()))()
+
+    def traceable(
+        self,
+        call: Call,
+        takes_outs: bool = False,
+        copy: Callable[[torch.Tensor], torch.Tensor] = torch.clone,
+    ) -> Callable[..., tuple[torch.Tensor, ...]]:
+        """`function` for torch.compile: random numbers are those of the generators' states."""
         # Values of which torch.compile knows everything: it traces `pure`.
         given = self.with_outs(call)
         leaves, spec = pytree.tree_flatten((given.args, given.kwargs))
@@ -236,9 +306,9 @@ class Subject:
             raise Refused(str(error).splitlines()[0]) from error
 
     def refuse_random(self) -> None:
-        """Leave a check that compares two calls."""
+        """Leave a check of which the two sides draw in another order."""
         if self.is_random:
-            raise NotApplicable("it draws random numbers: two calls differ")
+            raise NotApplicable("it draws random numbers, in an order of its own")
 
     @property
     def may_have_gradients(self) -> bool:
@@ -257,12 +327,43 @@ class Subject:
         ]
 
     def calls_with_gradient(self, dtype: torch.dtype) -> Iterator[Call]:
-        """The calls that have differentiable tensors, which require grad."""
+        """The calls that have differentiable tensors of the wide dtypes, which require grad: finite
+        differences are too coarse in the others. Those with a dtype of their own are given a wide
+        one where the operator takes it."""
         for call in self.calls(dtype):
             flags = self.differentiable(call)
-            if any(flags):
-                pairs = zip(call.tensors, flags)
+            pairs = list(zip(call.tensors, flags))
+            widened = call.with_tensors(_wide(t) if flag else t for t, flag in pairs)
+            if self._takes(widened):
+                call = widened
+            pairs = [(t, flag and t.dtype in WIDE_DTYPES) for t, flag in zip(call.tensors, flags)]
+            if any(flag for _, flag in pairs):
                 yield call.with_tensors(t.requires_grad_(flag) for t, flag in pairs)
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
+
+
+def fork_rng(device: torch.device) -> contextlib.AbstractContextManager[None]:
+    """Keep the state of the CPU's generator, and of the device's."""
+    if device.type == "cpu":
+        return torch.random.fork_rng(devices=[])
+    return torch.random.fork_rng(devices=[device], device_type=device.type)
+
+
+def seed_generators(device: torch.device) -> None:
+    """Seed the default generators of the CPU and of the device."""
+    torch.default_generator.manual_seed(0)
+    if device.type != "cpu":
+        module = torch.get_device_module(device)
+        with getattr(module, "device", contextlib.nullcontext)(device):
+            module.manual_seed(0)
+
+
+def _has_kernel(overload: torch._ops.OpOverload, device: torch.device) -> bool:
+    has_kernel = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+    return has_kernel(overload.name(), _key_of(device))
 
 
 def _holds(device: torch.device, dtype: torch.dtype) -> bool:

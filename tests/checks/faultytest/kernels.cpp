@@ -184,4 +184,81 @@ at::Tensor draws_meta(const Tensor& x, std::optional<at::Generator> /*generator*
   return at::empty_like(x);
 }
 
+at::Tensor centred_cpu(const Tensor& x) {
+  return x - x.mean();
+}
+
+at::Tensor centred_backward_cpu(const Tensor& grad) {
+  const Tensor contiguous = grad.contiguous();
+  return (contiguous - contiguous.mean()) * (grad.is_contiguous() ? 1 : 7);
+}
+
+at::Tensor int64_index_cpu(const Tensor& table, const Tensor& index) {
+  TORCH_CHECK(index.scalar_type() == at::kLong, "faultytest::claims_index: int64 only");
+  return looks_up_cpu(table, index);
+}
+
+at::Tensor bad_integers_cpu(const Tensor& x) {
+  return x * (x.scalar_type() == at::kInt ? 7 : 2);
+}
+
+at::Tensor bad_bfloat16_cpu(const Tensor& x) {
+  return x * (x.scalar_type() == at::kBFloat16 ? 25 : 2);
+}
+
+at::Tensor factory_of_the_cpu(int64_t n, std::optional<at::Device> /*device*/) {
+  return at::ones({n});
+}
+
+at::Tensor& drawn_out_cpu(const Tensor& x, std::optional<at::Generator> generator, Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == x.scalar_type(), "faultytest::drawn: dtype of out");
+  out.resize_(x.sizes());
+  return out.copy_(draws_cpu(x, generator) * 2);
+}
+
+at::Tensor& drawn_out_meta(
+    const Tensor& x, std::optional<at::Generator> /*generator*/, Tensor& out) {
+  out.resize_(x.sizes());
+  return out;
+}
+
+int64_t seven_cpu(const Tensor& /*x*/) {
+  return 7;
+}
+
+int64_t eight_privateuse1(const Tensor& /*x*/) {
+  return 8;
+}
+
+at::Tensor mixed_cpu(const Tensor& x, const Tensor& weight) {
+  return x * weight;
+}
+
+at::Tensor mixed_meta(const Tensor& x, const Tensor& weight) {
+  return x * weight;
+}
+
+at::Tensor tied_cpu(const Tensor& x, const Tensor& y) {
+  TORCH_CHECK(x.scalar_type() == y.scalar_type(), "faultytest::tied: one dtype");
+  return x * y;
+}
+
+at::Tensor noisy(const Tensor& x) {
+  return x * at::rand_like(x);
+}
+
+at::Tensor& places_out(const Tensor& x, Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == at::kLong, "faultytest::places: out must be int64");
+  out.resize__symint({x.sym_size(0)});
+  return out.is_meta() ? out : out.copy_((x > 0).sum(1));
+}
+
+at::Tensor equals_cpu(const Tensor& x, const Tensor& y) {
+  return x == y;
+}
+
+at::Tensor& equals_cpu_(Tensor& x, const Tensor& y) {
+  return x.eq_(y);
+}
+
 } // namespace faultytest::native

@@ -7,21 +7,33 @@ Their messages are whole: PYTEST_DONT_REWRITE.
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 from collections.abc import Callable, Iterator
 
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
+from torch._inductor import config as inductor_config
 from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
 from torch.utils._triton import has_triton
 
 from .. import device as test_devices
-from ..calls import Call
+from ..calls import Call, assert_same_others, cotangents
 from ..samples import Sample, resized, sizes_in
-from ..subject import DTYPES, WIDE_DTYPES, NotApplicable, Refused, Subject, has_gradient
+from ..subject import (
+    DTYPES,
+    WIDE_DTYPES,
+    NotApplicable,
+    Refused,
+    Subject,
+    Unavailable,
+    fork_rng,
+    has_gradient,
+)
 
 # What opcheck's tests of AOTDispatcher compare are results of two calls.
 _OPCHECK_TWO_CALLS = ("test_aot_dispatch_static", "test_aot_dispatch_dynamic")
+_EXAMPLES = 3  # that vmap is given
 # The devices that its test of the registration knows
 _OPCHECK_DEVICES = ("cpu", "cuda", "xpu")
 
@@ -52,7 +64,11 @@ def vmap(subject: Subject) -> None:
     each one alone."""
     subject.refuse_random()
     checked = 0
-    for call in subject.calls(subject.wide_dtype):
+    for seed, sample in enumerate(subject.samples):
+        call = subject.call(sample, subject.wide_dtype, seed)
+        if not subject.fits(call):
+            continue
+        examples = _examples(subject, sample, seed)
         writes = [name in subject.writes for name, _ in call.named_tensors]
         count = len(writes)
         alone = [tuple(0 if i == j else None for j in range(count)) for i in range(count)]
@@ -61,42 +77,57 @@ def vmap(subject: Subject) -> None:
             is_lost = [w and d is None for d, w in zip(in_dims, writes)]
             if any(is_lost) and any(is_read):
                 continue  # what is written to has no room for the batch
-            _check_vmap(subject, call, in_dims)
+            _check_vmap(subject, call, in_dims, examples)
             checked += 1
     if not checked:
         raise NotApplicable("it takes no tensors")
 
 
-def _check_vmap(subject: Subject, call: Call, in_dims: tuple[int | None, ...]) -> None:
+def _check_vmap(
+    subject: Subject,
+    call: Call,
+    in_dims: tuple[int | None, ...],
+    examples: list[list[torch.Tensor]],
+) -> None:
     outs = [t for name, t in subject.with_outs(call).named_tensors if name in subject.outs]
     function = subject.function(call, takes_outs=True)
-    examples = [_variations(t, 3) for t in call.tensors]
     batched = [
         torch.stack(several, d) if d is not None else t
         for t, several, d in zip(call.tensors, examples, in_dims)
     ]
-    batched_outs = [torch.stack([t] * 3) for t in outs]
+    batched_outs = [torch.stack([t] * _EXAMPLES) for t in outs]
+    loop = []
+    for i in range(_EXAMPLES):
+        given = [t if d is None else e[i] for t, e, d in zip(call.tensors, examples, in_dims)]
+        loop.append(function(*given, *map(torch.clone, outs)))
+    if len({tuple(t.shape for t in results) for results in loop}) > 1:
+        raise NotApplicable("the sizes of its results depend on values")
     try:
         found = torch.func.vmap(function, (*in_dims, *[0] * len(outs)))(*batched, *batched_outs)
     except RuntimeError as error:
         if "Batching rule not implemented" not in str(error):
             raise
         raise Refused(str(error).splitlines()[0]) from error
-    loop = []
-    for i in range(3):
-        given = [t if d is None else e[i] for t, e, d in zip(call.tensors, examples, in_dims)]
-        loop.append(function(*given, *map(torch.clone, outs)))
     wanted = tuple(torch.stack(parts) for parts in zip(*loop))
     torch.testing.assert_close(
         found, wanted, equal_nan=True, msg=lambda text: f"in_dims={in_dims}: {text}"
     )
 
 
-def _variations(t: torch.Tensor, count: int) -> list[torch.Tensor]:
-    """Examples that have the elements of the tensor: in another order, unless they are integers,
-    which may be places or offsets."""
-    differs = has_gradient(t)
-    return [t.flatten().roll(i if differs else 0).view_as(t) for i in range(count)]
+def _examples(subject: Subject, sample: Sample, seed: int) -> list[list[torch.Tensor]]:
+    """For each tensor of a call the tensors of the examples: of as many draws of its sample. Those
+    that a sample gives by value are in another order, unless they are integers, which may be places
+    or offsets."""
+    draws = [
+        subject.call(sample, subject.wide_dtype, seed + i * len(subject.samples)).tensors
+        for i in range(_EXAMPLES)
+    ]
+    examples = [list(several) for several in zip(*draws)]
+    for several in examples:
+        first = several[0]
+        if has_gradient(first) and all(torch.equal(first, other) for other in several):
+            several[:] = [first.flatten().roll(i).view_as(first) for i in range(_EXAMPLES)]
+    return examples
 
 
 def compile_static(subject: Subject) -> None:
@@ -129,9 +160,9 @@ def _refuse_what_is_not_compiled(subject: Subject) -> None:
     init_backend_registration()
     kind = subject.device.type
     if get_scheduling_for_device(kind) is None:
-        raise NotApplicable(f"Inductor compiles nothing for {kind}")
+        raise Unavailable(f"Inductor compiles nothing for {kind}")
     if kind in ("cuda", "xpu") and not has_triton():
-        raise NotApplicable(f"Inductor needs Triton for {kind}")
+        raise Unavailable(f"Inductor needs Triton for {kind}")
     if any("Tensor" not in str(r.type) for r in subject.overload._schema.returns):
         raise NotApplicable("torch.compile takes no operator that returns other than tensors")
 
@@ -156,19 +187,18 @@ def _doubled(subject: Subject, sample: Sample) -> Iterator[Call]:
 def _check_compiled(subject: Subject, calls: list[Call], dynamic: bool) -> None:
     """Compile what the first call does, and compare it with eager on the tensors of all."""
     torch._dynamo.reset()
-    function = subject.function(calls[0], takes_outs=True)
+    function = subject.traceable(calls[0], takes_outs=True)
     backend = CompileCounterWithBackend("inductor")
     compiled = torch.compile(function, fullgraph=True, dynamic=dynamic, backend=backend)
+    function, compiled = (subject.seeded(calls[0], f) for f in (function, compiled))
     compiled_first = None
     for call in calls:
         outs = [t for name, t in subject.with_outs(call).named_tensors if name in subject.outs]
         tensors, flags = [*call.tensors, *outs], subject.differentiable(call)
-        found = _results(compiled, tensors, flags)
+        with inductor_config.patch(fallback_random=True):  # the numbers of eager
+            found = _results(compiled, tensors, flags)
         wanted = _results(function, tensors, flags)
-        if subject.is_random:
-            assert [t.shape for t in found] == [t.shape for t in wanted]
-        else:
-            torch.testing.assert_close(found, wanted, equal_nan=True)
+        torch.testing.assert_close(found, wanted, equal_nan=True)
         compiled_first = compiled_first or backend.frame_count
         assert backend.frame_count == compiled_first, (
             "compiled again for other sizes: the Meta kernel or a formula makes sizes constants"
@@ -184,16 +214,15 @@ def _results(function: Callable[..., Tensors], tensors: list[torch.Tensor], flag
     leaves = [t.clone().requires_grad_(flag) for t, flag in zip(tensors, flags)]
     results = [r for r in function(*leaves) if r.requires_grad]
     wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
-    ones = [torch.ones_like(r) for r in results]
     if not results:
         return found
-    return (*found, *torch.autograd.grad(results, wanted, ones, materialize_grads=True))
+    gradients = torch.autograd.grad(results, wanted, cotangents(results), materialize_grads=True)
+    return (*found, *gradients)
 
 
 def autocast(subject: Subject) -> None:
     """In torch.autocast the operator's `autocast:` casts its arguments; without the key nothing
     changes."""
-    subject.refuse_random()
     policy = subject.facts.autocast
     if subject.facts.composite and policy is None:
         raise NotApplicable("made of other operators, which autocast casts")
@@ -207,7 +236,7 @@ def autocast(subject: Subject) -> None:
             function = subject.function(call)
             with torch.autocast(subject.device.type, dtype=torch.bfloat16):
                 found = function(*call.tensors)
-            wanted = subject.run(_cast(call, policy))
+            wanted = subject.run(_cast(call, policy))  # drawn in the same dtype
             torch.testing.assert_close(found, wanted, equal_nan=True)
 
 
@@ -231,10 +260,7 @@ def on_device(subject: Subject) -> None:
     and where that is the CPU on torchext.testing.device()."""
     device, cpu = subject.device, torch.device("cpu")
     if device.type == "cpu":
-        try:
-            device = test_devices.device()
-        except RuntimeError as error:
-            raise NotApplicable(f"the test device cannot be used: {error}") from error
+        device = comparison_device()
     elif not subject.runs_on(cpu):
         raise NotApplicable("there is no kernel for the CPU to compare with")
     on_cpu, there = Subject(subject.facts, cpu), Subject(subject.facts, device)
@@ -252,14 +278,32 @@ def on_device(subject: Subject) -> None:
         checked += 1
         given = there.call(sample, dtype, seed)
         flags = subject.differentiable(call)
-        with subject.refusing_fallback():
+        with subject.refusing_fallback(), fork_rng(device):
             found = _results(there.function(given), given.tensors, flags)
         assert all(t.device == device for t in found), "a result is on another device"
         if not subject.is_random:
             wanted = _results(on_cpu.function(call), call.tensors, flags)
             torch.testing.assert_close([t.cpu() for t in found], list(wanted), equal_nan=True)
+            if not subject.writes:
+                assert_same_others(given.run(), call.run(), "against the CPU")
     if not checked:
         raise NotApplicable("it takes no tensors")
+
+
+def comparison_device() -> torch.device:
+    """The test device; Unavailable where it cannot be built, or cannot be used any more."""
+    device, reason = _comparison_device()
+    if device is None:
+        raise Unavailable(f"the test device cannot be used: {reason}")
+    return device
+
+
+@functools.cache  # a compiler that fails once fails again
+def _comparison_device() -> tuple[torch.device | None, str]:
+    try:
+        return test_devices.device(), ""
+    except (ImportError, OSError, RuntimeError) as error:
+        return None, str(error)
 
 
 def pickled(subject: Subject) -> None:
@@ -274,10 +318,11 @@ def pickled(subject: Subject) -> None:
         for copied in (pickle.loads(pickle.dumps(module)), copy.deepcopy(module)):
             targets = [node.target for node in copied.graph.nodes]
             assert subject.overload in targets, "the copy calls something else"
-            found = copied(*(t.clone() for t in given.tensors))
-            if not subject.is_random:
-                wanted = module(*(t.clone() for t in given.tensors))
-                torch.testing.assert_close(found, wanted, equal_nan=True)
+            found, wanted = (
+                subject.seeded(call, function)(*(t.clone() for t in given.tensors))
+                for function in (copied, module)
+            )
+            torch.testing.assert_close(found, wanted, equal_nan=True)
     if not checked:
         raise NotApplicable("it takes no tensors, or a generator")
 

@@ -6,12 +6,12 @@ Their messages are whole: PYTEST_DONT_REWRITE.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
-from ..calls import Call, others_of, strided_copy
-from ..samples import Sample, could_index, resized, sizes_in, zero_dim
+from ..calls import Call, assert_same_others, cotangents, others_of, strided_copy
+from ..samples import Sample, could_index, is_integer, resized, sizes_in, zero_dim
 from ..subject import NotApplicable, Refused, Subject
 
 
@@ -72,7 +72,8 @@ def _check_where_they_run(subject: Subject, calls: list[Call]) -> None:
 
 
 def layouts(subject: Subject) -> None:
-    """Permuted, sliced and expanded tensors give what contiguous ones give, gradients included."""
+    """Permuted, sliced and expanded tensors, and gradients of the results, give what contiguous
+    ones give."""
     subject.refuse_random()
     compared = 0
     for call in subject.calls(subject.wide_dtype):
@@ -84,32 +85,44 @@ def layouts(subject: Subject) -> None:
             contiguous = laid_out.map_tensors(
                 lambda t: t.clone(memory_format=torch.contiguous_format)
             )
-            _compare(subject, laid_out, contiguous, f"{name} arguments")
+            _compare(subject, laid_out, contiguous, f"{name} arguments", layout)
             compared += 1
     if not compared:
         raise NotApplicable("no sample has a tensor with dimensions")
 
 
-def _compare(subject: Subject, call: Call, expected: Call, what: str) -> None:
+def _compare(
+    subject: Subject,
+    call: Call,
+    expected: Call,
+    what: str,
+    layout: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
     results = subject.function(call, copy=strided_copy)(*call.tensors)
     _assert_close(results, subject.run(expected), what)
     if not subject.writes:
-        found, wanted = others_of(call.run()), others_of(expected.run())
-        assert found == wanted, f"with {what}: results {found}, not {wanted}"
+        assert_same_others(call.run(), expected.run(), f"with {what}")
     flags = subject.differentiable(call)
     if any(flags):
-        _assert_close(_gradients(subject, call, flags), _gradients(subject, expected, flags), what)
+        found = _gradients(subject, call, flags, layout)
+        wanted = _gradients(subject, expected, flags, lambda t: layout(t).contiguous())
+        _assert_close(found, wanted, what)
 
 
-def _gradients(subject: Subject, call: Call, flags: list[bool]) -> tuple[torch.Tensor, ...]:
+def _gradients(
+    subject: Subject,
+    call: Call,
+    flags: list[bool],
+    layout: Callable[[torch.Tensor], torch.Tensor],
+) -> tuple[torch.Tensor, ...]:
+    """Gradients of the call's tensors, for gradients of its results that `layout` lays out."""
     leaves = [t.detach().requires_grad_(flag) for t, flag in zip(call.tensors, flags)]
     results = [r for r in subject.run(call.with_tensors(leaves)) if r.requires_grad]
     if not results:
         return ()
     wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
-    return torch.autograd.grad(
-        results, wanted, [torch.ones_like(r) for r in results], materialize_grads=True
-    )
+    given = [layout(cotangent) for cotangent in cotangents(results)]
+    return torch.autograd.grad(results, wanted, given, materialize_grads=True)
 
 
 def _assert_close(found, wanted, what: str) -> None:
@@ -174,13 +187,29 @@ def _sizes(results) -> list[tuple[int, ...]]:
 
 
 def _on_meta(call: Call) -> Call:
-    return call.map_tensors(lambda t: t.to("meta"))
+    """The call with tensors on meta, and where there is an argument for the results' device, its
+    value."""
+    moved = call.map_tensors(lambda t: t.to("meta")).arguments
+    values = {
+        a.name: torch.device("meta") if _is_device(a) else moved.get(a.name)
+        for a in call.overload._schema.arguments
+        if a.name in moved or _is_device(a)
+    }
+    return call.with_arguments(values)
+
+
+def _is_device(argument: torch._C.Argument) -> bool:
+    return str(argument.type) in ("Device", "Optional[Device]")
 
 
 def meta(subject: Subject) -> None:
     """Sizes, strides and dtypes of the Meta kernel's results are those of the real ones, on
     contiguous and on permuted arguments."""
+    checked = 0
     for call in subject.calls():
+        if not call.tensors and not _makes_on_meta(call):
+            continue
+        checked += 1
         for name, layout in {"contiguous": lambda t: t, "permuted": _permuted}.items():
             laid_out = call.map_tensors(layout)
             real, found = subject.run(laid_out), subject.run(_on_meta(laid_out))
@@ -195,7 +224,15 @@ def meta(subject: Subject) -> None:
                 f"with {name} arguments the results are {described[0]}, "
                 f"those of the Meta kernel {described[1]}"
             )
-            assert all(r.is_meta for r in found) or not call.tensors
+            assert all(r.is_meta for r in found), "a result of the Meta kernel is on a device"
+    if not checked:
+        raise NotApplicable("it takes no tensors, and no device for its results")
+
+
+def _makes_on_meta(call: Call) -> bool:
+    """Whether an argument says where the results are, and is given Meta."""
+    given = _on_meta(call).arguments.values()
+    return any(isinstance(value, torch.device) for value in given)
 
 
 def _described(t: torch.Tensor) -> str:
@@ -205,9 +242,10 @@ def _described(t: torch.Tensor) -> str:
 
 
 def dtypes(subject: Subject) -> None:
-    """Every dtype of `dtypes:` is taken, and gives what float64 gives within the tolerance of the
-    dtype; every other is refused, also by Meta, with the message that names it. Where the device
-    runs the CPU's kernel, another refusal may come first."""
+    """Every dtype of `dtypes:` is taken, and gives what the widest of its kind gives within the
+    tolerance of the dtype; every other is refused, also by Meta, with the message that names it.
+    Tensors whose samples have a dtype change it together where they have the same and may have the
+    same. Where the device runs the CPU's kernel, another refusal may come first."""
     if not subject.claims:
         taken = ", ".join(_name(dtype) for dtype in subject.taken) or "none"
         raise NotApplicable(
@@ -216,36 +254,78 @@ def dtypes(subject: Subject) -> None:
     on_meta = subject.facts.claims("Meta", *(k for k in subject.facts.dtypes if k != "Meta"))
     tried = 0
     for dtype in subject.held:
-        for call in subject.in_dtype(dtype):
-            free = [n for n, _ in call.named_tensors if n not in call.fixed_dtypes]
-            tried += bool(free)
+        for call, changed in _in_dtype(subject, dtype):
+            tried += 1
             if subject.is_claimed(call, subject.claims):
-                _check_taken(subject, call, dtype)
+                _check_taken(subject, call, dtype, changed)
             else:
                 _check_refused(subject, call, dtype, "the operator", subject.own_kernel is not None)
             if not subject.is_claimed(call, on_meta):
                 _check_refused(subject, _on_meta(call), dtype, "its Meta kernel", by_name=True)
     if not tried:
-        raise NotApplicable("all tensors of the samples have a dtype of their own")
+        raise NotApplicable("the samples have no tensors of which `dtypes:` says something")
+
+
+def _in_dtype(subject: Subject, dtype: torch.dtype) -> Iterator[tuple[Call, list[str]]]:
+    """The calls with tensors of a dtype, and the names of those: all whose samples leave it open,
+    and of the others that `dtypes:` names those that have and claim the same."""
+    for call in subject.in_dtype(dtype):
+        free = [n for n, _ in call.named_tensors if n not in call.fixed_dtypes]
+        if free:
+            yield call, free
+    for call in subject.calls():
+        groups: dict[tuple[torch.dtype, ...], list[str]] = {}
+        for name, t in call.named_tensors:
+            if name in call.fixed_dtypes and name in subject.claims:
+                groups.setdefault((t.dtype, *sorted(subject.claims[name])), []).append(name)
+        for names in groups.values():
+            yield call.map_named(lambda n, t, own=names: t.to(dtype) if n in own else t), names
 
 
 def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _check_taken(subject: Subject, call: Call, dtype: torch.dtype) -> None:
+def _check_taken(subject: Subject, call: Call, dtype: torch.dtype, changed: list[str]) -> None:
     if not _has_room(subject, call):
         return
     found = _outcome(subject, call)
     assert not isinstance(found, Exception), f"{dtype} is in `dtypes:`, and {_said(found)}"
-    compares = dtype in (torch.float16, torch.bfloat16, torch.float32)
-    if subject.is_random or not compares or torch.float64 not in subject.taken:
+    if subject.is_random:
         return
-    wide = call.map_named(
-        lambda name, t: t.double() if t.dtype == dtype and name not in call.fixed_dtypes else t
+    for wide in _wider(dtype):
+        if (
+            is_integer(dtype) and dtype.is_signed
+        ):  # a negative number has other bits in another width
+            call = call.map_named(lambda name, t: t.abs() if name in changed else t)
+        other = call.map_named(lambda name, t: t.to(wide) if name in changed else t)
+        if subject.is_claimed(other, subject.claims):
+            outcomes = _outcome(subject, call), _outcome(subject, other)
+            if not any(isinstance(outcome, Exception) for outcome in outcomes):
+                _check_agrees(*outcomes, f"{dtype} against {_name(wide)}")
+            return
+
+
+def _check_agrees(found: list[torch.Tensor], wide: list[torch.Tensor], what: str) -> None:
+    """The results agree with those of a wider dtype, integers where they hold them."""
+    for f, w in zip(found, wide):
+        if not is_integer(f.dtype):
+            _assert_close(f, w.to(f.dtype), what)
+        elif torch.equal(w.to(f.dtype).to(w.dtype), w):
+            _assert_close(f.to(w.dtype), w, what)  # torch compares few unsigned ones
+
+
+def _wider(dtype: torch.dtype) -> tuple[torch.dtype, ...]:
+    """The dtypes that hold every value of a dtype, the widest first; none where rounding to it has
+    no tolerance of torch's."""
+    if is_integer(dtype):
+        return (torch.int64,) if dtype not in (torch.int64, torch.uint64) else ()
+    if dtype == torch.bool or dtype.is_floating_point and dtype.itemsize == 1:
+        return ()
+    floats, complexes = (torch.float64, torch.float32), (torch.complex128, torch.complex64)
+    return tuple(
+        w for w in (complexes if dtype.is_complex else floats) if w.itemsize > dtype.itemsize
     )
-    wanted = [w.to(f.dtype) for f, w in zip(found, subject.run(wide))]
-    _assert_close(list(found), wanted, f"{dtype} against float64")
 
 
 def _has_room(subject: Subject, call: Call) -> bool:
