@@ -82,11 +82,13 @@ leaks: build
 # CUDA kernels are test-cuda's, and take long: TORCHEXT_CUDA=1 builds them here as well.
 MATRIX ?= 2.11.0 2.14.1 2.13.0
 matrix:
-	set -e; for torch in $(MATRIX); do \
+	failed=; for torch in $(MATRIX); do \
 	    minor=$${torch%.*}; \
 	    TORCHEXT_CUDA=$${TORCHEXT_CUDA:-0} \
-	        $(MAKE) test TORCH=torch==$$torch VENV=.venv-$${minor%%.*}$${minor#*.}; \
-	done
+	        $(MAKE) test TORCH=torch==$$torch VENV=.venv-$${minor%%.*}$${minor#*.} \
+	        || failed="$$failed $$torch"; \
+	done; \
+	test -z "$$failed" || { echo "error: make test fails on torch$$failed" >&2; exit 1; }
 
 # On a CUDA build of torch: the build with nvcc, the import, and what a few minutes show.
 FAST := tests/device $(patsubst %,tests/ops/test_%.py,values gradients opcheck runtime_errors)

@@ -2,6 +2,7 @@
 """Operators leave no memory behind; `make leaks` makes fifty times as many calls."""
 
 import ctypes
+import gc
 
 import pytest
 import torch
@@ -11,10 +12,12 @@ CALLS = 2000
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
+def quiet_process():
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    gc.freeze()  # what earlier tests made is not searched again for every operator
     yield
+    gc.unfreeze()
     torch.set_num_threads(threads)
 
 
@@ -34,6 +37,16 @@ def test_a_leak_of_the_smallest_block_is_seen():
     found = growth("malloc", lambda: malloc(1), CALLS)
     assert not found.is_flat
     assert found.bytes >= 16 * CALLS
+
+
+def test_an_object_of_python_that_is_kept_is_seen():
+    kept = []
+    found = growth("object", lambda: kept.append(object()), CALLS)
+    assert not found.is_flat
+    kept = [None] * (2 * CALLS)  # whose own memory does not grow
+    places = iter(range(2 * CALLS))
+    found = growth("object", lambda: kept.__setitem__(next(places), object()), CALLS)
+    assert found.bytes > 15 * CALLS
 
 
 def test_a_tensor_that_is_kept_is_seen():

@@ -53,8 +53,30 @@ std::vector<Tensor> gradients(const Tensor& result, const std::vector<Tensor>& i
   return torch::autograd::grad({result}, inputs, {}, /*retain_graph=*/true);
 }
 
+/// While it lives, autocast casts to bfloat16.
+class Autocast {
+ public:
+  Autocast() {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::increment_nesting();
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+  ~Autocast() {
+    if (at::autocast::decrement_nesting() == 0) {
+      at::autocast::clear_cache();
+    }
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+  }
+};
+
+Tensor loss_in_autocast(const Tensor& x, const Tensor& weight) {
+  const Autocast autocast;
+  return loss(x.to(at::kFloat), weight.to(at::kFloat));
+}
+
 struct Expected {
-  Tensor x, weight, loss, grad_x, grad_weight;
+  Tensor x, weight, loss, grad_x, grad_weight, loss_in_autocast;
 };
 
 void work(const Expected& expected, const Tensor& shared_x, const Tensor& shared_loss, int calls) {
@@ -71,6 +93,10 @@ void work(const Expected& expected, const Tensor& shared_x, const Tensor& shared
       const c10::InferenceMode guard;
       expect_close("a loss in inference mode", loss(expected.x, expected.weight), expected.loss);
     }
+    expect_close(
+        "a loss in autocast",
+        loss_in_autocast(expected.x, expected.weight),
+        expected.loss_in_autocast);
     Tensor out = at::empty({0}, expected.x.options());
     myns::mul_out(out, shared_x.detach(), expected.x);
     expect_close("an out= tensor", out, expected.x * expected.x);
@@ -85,6 +111,7 @@ int run_threads(int count, int calls) {
   const Tensor shared_x = leaf(expected.x), shared_weight = leaf(expected.weight);
   const Tensor shared_loss = loss(shared_x, shared_weight);
   expected.loss = shared_loss.detach();
+  expected.loss_in_autocast = loss_in_autocast(expected.x, expected.weight);
   const std::vector<Tensor> grads = gradients(shared_loss, {shared_x, shared_weight});
   expected.grad_x = grads[0];
   expected.grad_weight = grads[1];

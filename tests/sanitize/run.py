@@ -48,6 +48,7 @@ class Sanitizer:
         """Copy what changed and compile it with the sanitizer."""
         for name in COPIED:
             source, target = ROOT / name, self.folder / name
+            self._remove_what_is_gone(source, target)
             if source.is_dir():
                 shutil.copytree(source, target, ignore=BUILT, dirs_exist_ok=True)
             else:
@@ -55,6 +56,15 @@ class Sanitizer:
                 shutil.copy2(source, target)
         for folder in (self.folder, self.seeded):
             self._setup(folder)
+
+    @staticmethod
+    def _remove_what_is_gone(source: Path, target: Path) -> None:
+        """Delete sources and tests of the copy that the project has no more."""
+        for path in target.rglob("*"):
+            relative = path.relative_to(target)
+            is_source = path.suffix in (".py", ".yaml", ".h", ".cpp", ".txt")
+            if is_source and "build" not in relative.parts and not (source / relative).exists():
+                path.unlink()
 
     @property
     def seeded(self) -> Path:
@@ -101,7 +111,8 @@ class Sanitizer:
             "OMP_NUM_THREADS": "1",
             # leaks: Python and torch keep what they made; tests/leaks counts ours
             "ASAN_OPTIONS": f"{log}:detect_leaks=0:allocator_may_return_null=1",
-            "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:suppressions={undefined}",
+            # a report ends the process: a test may keep its stderr to itself
+            "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:halt_on_error=1:suppressions={undefined}",
             "TSAN_OPTIONS": f"{log}:suppressions={HERE / 'suppressions-thread.txt'}",
         }
 
@@ -171,9 +182,10 @@ def _build_driver(sanitizer: Sanitizer) -> str:
     generated = folder / "build" / "generated" / "myns" / "include"
     includes = [folder / "csrc" / "include", generated, *include_paths()]
     driver = str(folder / "driver")
-    standard = "-std=c++20" if _torch_version() >= (2, 13) else "-std=c++17"
+    from torchext.compat import cxx_standard
+
     command = [
-        os.environ.get("CXX", "c++"), standard, *FLAGS[sanitizer.kind].split(),
+        os.environ.get("CXX", "c++"), f"-std={cxx_standard()}", *FLAGS[sanitizer.kind].split(),
         *(f"-I{path}" for path in includes), str(HERE / "driver.cpp"), "-o", driver,
         f"-L{folder / 'torchext'}", "-l:_C.so", *(f"-L{path}" for path in libraries),
         "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10",
@@ -181,12 +193,6 @@ def _build_driver(sanitizer: Sanitizer) -> str:
     ]  # fmt: skip
     subprocess.run(command, check=True)
     return driver
-
-
-def _torch_version() -> tuple[int, ...]:
-    import torch
-
-    return tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 CHECKS = {"address": check_address, "thread": check_thread}
