@@ -5,6 +5,7 @@ TORCHEXT_KILLED_BUILDS is how many are killed at a step of Python's; "all" is on
 changes a file or starts a program.
 """
 
+import contextlib
 import os
 import random
 import signal
@@ -23,6 +24,12 @@ COMMAND = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
 HOOK = Path(__file__).parent / "killed"
 # Files of the generated code are added, changed and taken away, and one kernel is compiled.
 OLD, NEW = "square", "squared"
+# Says that it compiles, and takes its time.
+SLOW_COMPILER = """\
+#!/bin/sh
+case "$*" in *" -c "*) touch "$PROJECT/compiler.$$"; sleep 3;; esac
+exec c++ "$@"
+"""
 EDITS = (
     ("native_functions.yaml", "func: {}(Tensor self)"),
     ("csrc/square.cpp", "kernels/{}.h"),
@@ -77,20 +84,24 @@ def test_killed_at_a_step(project, tmp_path):
 def killed_after(project: Project, seconds: float, whole_group: bool) -> bool:
     """Whether a build that compiles all kernels was killed, and not done before."""
     touch_kernels(project)
-    build = subprocess.Popen(
-        COMMAND,
-        cwd=project.folder,
-        env={**os.environ, **flags()},
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    build = start(project)
     try:
         build.wait(seconds)
     except subprocess.TimeoutExpired:
         kill = os.killpg if whole_group else os.kill
         kill(build.pid, signal.SIGKILL)
     return build.wait() == -signal.SIGKILL
+
+
+def start(project: Project, **environment: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        COMMAND,
+        cwd=project.folder,
+        env={**os.environ, **flags(), **environment},
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def touch_kernels(project: Project) -> None:
@@ -117,3 +128,30 @@ def test_killed_after_a_time(project, whole_group):
         if killed == 0:
             return
     pytest.fail(f"{killed} of {kills} builds were done before their time")
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+def test_compilers_that_outlive_ninja_are_waited_for(project, tmp_path):
+    """Each is in a process group of its own, and would write an object after the next build has."""
+    compiler = tmp_path / "slow_compiler"
+    compiler.write_text(SLOW_COMPILER)
+    compiler.chmod(0o755)
+    build = start(project, CXX=str(compiler), PROJECT=str(project.folder))
+    while not (started := list(project.folder.glob("compiler.*"))):
+        assert build.poll() is None, "the build is over, and ran no compiler"
+        time.sleep(0.01)
+    os.killpg(build.pid, signal.SIGKILL)
+    build.wait()
+    compilers = [int(path.suffix[1:]) for path in started]
+    assert any(map(is_alive, compilers))
+    after = project.build()
+    assert after.status == 0 and "waiting for compilers" in after.text, after.text
+    assert not any(map(is_alive, compilers))
+    again = project.build()
+    assert (again.compiled, again.linked) == ([], False), again.text
