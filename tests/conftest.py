@@ -1,7 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How tests are spread over processes: a folder stays in one, where it builds its library."""
 
+from pathlib import Path
+
 import pytest
+
+HERE = Path(__file__).parent
+# These take minutes each: begun first, they leave no process idle at the end.
+LONGEST = ("build", "checks", "codegen", "upstream")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: _place(item.path))
+
+
+def _place(path: Path) -> int:
+    folder = path.relative_to(HERE).parts[0] if HERE in path.parents else ""
+    return LONGEST.index(folder) if folder in LONGEST else len(LONGEST)
 
 
 @pytest.hookimpl(optionalhook=True)  # of xdist

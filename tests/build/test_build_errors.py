@@ -90,10 +90,7 @@ def test_a_pattern_without_files_ends_the_build(project):
 def test_two_sources_of_one_object_end_the_build(project):
     (project.folder / "csrc/scale.cc").write_text("int x;\n")
     project.edit("setup.py", '"csrc/*.cpp"', '"csrc/*.cpp", "csrc/*.cc"')
-    try:
-        assert_refused(project.build(), "csrc/scale.cc", "csrc/scale.cpp", "same object file")
-    finally:
-        (project.folder / "csrc/scale.cc").unlink()
+    assert_refused(project.build(), "csrc/scale.cc", "csrc/scale.cpp", "same object file")
 
 
 def test_an_unknown_compiler_ends_the_build(project):
