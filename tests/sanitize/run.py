@@ -54,6 +54,10 @@ class Sanitizer:
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
+        # where an installed torchext has its generator, for the seeded library
+        generator = self.folder / "torchext" / "codegen"
+        if not generator.is_symlink():
+            generator.symlink_to(self.folder / "codegen")
         for folder in (self.folder, self.seeded):
             self._setup(folder)
 
