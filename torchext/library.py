@@ -10,7 +10,10 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import shlex
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import torchext
 
@@ -180,18 +183,31 @@ def _tag_compile_cache(path: str, namespace: str) -> None:
 def _build_it(path: str) -> str:
     """Return the sentence with the command that builds the library at `path` (again)."""
     pip = "python -m pip install --no-build-isolation --no-deps --force-reinstall --no-cache-dir"
-    return f"Build it for this torch with\n    {pip} {_install_argument(Path(path))}"
+    source = _source(Path(path))
+    where = "" if source else ", in the folder of its sources,"
+    return f"Build it for this torch{where} with\n    {pip} {source or '.'}"
 
 
-def _install_argument(path: Path) -> str:
-    """Return what pip installs to get the library: a project's folder, or a distribution's name."""
+def _source(path: Path) -> str | None:
+    """Return what pip builds the library from; None where nobody has noted it.
+
+    The origin of a distribution is in its direct_url.json (PEP 610); what has none is an index's.
+    """
     folder = path if path.is_dir() else path.parent
     for parent in [folder, *folder.parents][:3]:
         if (parent / "setup.py").exists():
-            return f"-e {parent}"
+            return f"-e {shlex.quote(str(parent))}"
     owners = importlib.metadata.packages_distributions().get(folder.name)
     if not owners:
-        return folder.name
-    origin = importlib.metadata.distribution(owners[0]).read_text("direct_url.json")
-    url = json.loads(origin)["url"] if origin else ""
-    return url.removeprefix("file://") or owners[0]
+        return None
+    noted = importlib.metadata.distribution(owners[0]).read_text("direct_url.json")
+    if noted is None:
+        return f"--no-binary {owners[0]} {owners[0]}"
+    origin = json.loads(noted)
+    url = origin["url"]
+    if vcs := origin.get("vcs_info"):
+        return shlex.quote(f"{vcs['vcs']}+{url}@{vcs['commit_id']}")
+    if url.endswith(".whl"):
+        return None
+    local = url.startswith("file:")
+    return shlex.quote(url2pathname(urlsplit(url).path) if local else url)

@@ -16,6 +16,9 @@ SAMPLE = Path(__file__).parent / "sample"
 ROOT = Path(__file__).parents[2]
 
 
+COMMAND = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+
+
 def flags(*more: str) -> dict[str, str]:
     """The environment of a build, with further flags for the compiler."""
     return {"CXXFLAGS": shlex.join([*precompiled.cxxflags(), *more])}
@@ -50,8 +53,18 @@ class Project:
         return self.folder / "sample_ops"
 
     def build(self, *, python: str = sys.executable, **environment: str) -> Build:
-        command = [python, "setup.py", "--quiet", "build_ext", "--inplace"]
-        return run(command, self.folder, **{**flags(), **environment})
+        return run([python, *COMMAND[1:]], self.folder, **{**flags(), **environment})
+
+    def start(self, stdout: int = subprocess.DEVNULL, **environment: str) -> subprocess.Popen:
+        """Start a build, in a process group of its own."""
+        return subprocess.Popen(
+            COMMAND,
+            cwd=self.folder,
+            env={**os.environ, **flags(), **environment},
+            start_new_session=True,
+            stdout=stdout,
+            stderr=subprocess.STDOUT,
+        )
 
     def edit(self, path: str, old: str, new: str) -> None:
         text = (self.folder / path).read_text()

@@ -148,6 +148,7 @@ def test_a_kernel_that_several_forms_share_is_named_once():
 @pytest.mark.parametrize(
     "line",
     [
+        "a.cpp:9:1: error: too few arguments to function 'at::Tensor ns::native::mul_cpu(int)'",
         "undefined reference to `ns::native::mul_cpu_out(at::Tensor const&)'",
         "undefined reference to `other::ns::native::mul_cpu(at::Tensor const&)'",
         "a.cpp: In function 'at::Tensor ns::native::mul_cpu(const at::Tensor&)':",

@@ -2,9 +2,13 @@
 """What is compiled again after a change."""
 
 import os
+import subprocess
 
 import pytest
 from sample_project import SAMPLE, flags, python
+from setuptools import Distribution
+
+from torchext.build import BuildExtension, OpLibrary
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +25,24 @@ def test_touching_a_kernel_compiles_one_object(project):
     os.utime(project.folder / "csrc/square.cpp")
     build = project.build()
     assert (build.compiled, build.linked) == (["csrc/square.cpp"], True), build.text
+
+
+def test_the_environments_ninja_is_used_where_none_is_on_path(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    library = OpLibrary("lib._C", namespace="lib", native_functions="native_functions.yaml")
+    assert BuildExtension(Distribution({"ext_modules": [library]})).use_ninja
+    assert os.environ["PATH"].endswith(os.pathsep + str(tmp_path))
+
+
+def test_two_builds_at_once_build_one_after_the_other(project):
+    project.edit("native_functions.yaml", "float offset", "float amount")
+    builds = [project.start(stdout=subprocess.PIPE) for _ in range(2)]
+    texts = [build.communicate()[0].decode() for build in builds]
+    assert [build.returncode for build in builds] == [0, 0], texts
+    assert sum("waiting for another build" in text for text in texts) == 1
+    assert sum("csrc/shift.cpp" in text for text in texts) == 1
+    code = "import torch, sample_ops; assert sample_ops.ops.shift(torch.ones(1), 2.0).item() == 3"
+    assert python(code, project.folder).status == 0
 
 
 def test_touching_a_header_of_kernels_compiles_its_users(project):

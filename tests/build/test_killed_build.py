@@ -10,17 +10,15 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from sample_project import Project, flags, python, run
+from sample_project import COMMAND, Project, flags, python, run
 
 pytestmark = pytest.mark.slow
 
 KILLS = os.environ.get("TORCHEXT_KILLED_BUILDS", "2")
-COMMAND = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
 HOOK = Path(__file__).parent / "killed"
 # Files of the generated code are added, changed and taken away, and one kernel is compiled.
 OLD, NEW = "square", "squared"
@@ -84,24 +82,13 @@ def test_killed_at_a_step(project, tmp_path):
 def killed_after(project: Project, seconds: float, whole_group: bool) -> bool:
     """Whether a build that compiles all kernels was killed, and not done before."""
     touch_kernels(project)
-    build = start(project)
+    build = project.start()
     try:
         build.wait(seconds)
     except subprocess.TimeoutExpired:
         kill = os.killpg if whole_group else os.kill
         kill(build.pid, signal.SIGKILL)
     return build.wait() == -signal.SIGKILL
-
-
-def start(project: Project, **environment: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        COMMAND,
-        cwd=project.folder,
-        env={**os.environ, **flags(), **environment},
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
 
 
 def touch_kernels(project: Project) -> None:
@@ -142,7 +129,7 @@ def test_compilers_that_outlive_ninja_are_waited_for(project, tmp_path):
     compiler = tmp_path / "slow_compiler"
     compiler.write_text(SLOW_COMPILER)
     compiler.chmod(0o755)
-    build = start(project, CXX=str(compiler), PROJECT=str(project.folder))
+    build = project.start(CXX=str(compiler), PROJECT=str(project.folder))
     while not (started := list(project.folder.glob("compiler.*"))):
         assert build.poll() is None, "the build is over, and ran no compiler"
         time.sleep(0.01)

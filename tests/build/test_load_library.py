@@ -8,6 +8,9 @@ import pytest
 import torch
 from sample_project import ROOT, python
 
+from torchext.library import require_fit
+from torchext.toolchain.record import BuildRecord
+
 # Prints the ImportError of a second library and goes on working with the first
 LOAD_AND_GO_ON = """
 import torch, torchext
@@ -96,6 +99,47 @@ def test_a_library_for_another_torch_is_refused_before_it_is_opened(
     assert "ImportError" in result.text and phrase in result.text, result.text
     assert f"but torch {torch.__version__}" in result.text
     assert "python -m pip install --no-build-isolation --no-deps --force-reinstall" in result.text
+
+
+@pytest.mark.parametrize(
+    "version", ["2.13.0.dev20260101+cpu", "2.13.0a0+git1a2b3c4", "2.13.0+gitab"]
+)
+def test_a_torch_that_is_no_release_fits_none_but_itself(version):
+    def of(version):
+        return BuildRecord("ns", "0", version, None, True, False)
+
+    assert of(version).fits(of(version))
+    assert not of(version).fits(of("2.13.0+cpu")) and not of("2.13.0").fits(of(version))
+    assert of("2.13.0+cpu").fits(of("2.13.1"))
+
+
+@pytest.mark.parametrize(
+    ("origin", "said"),
+    [
+        ({"url": "file:///a%20b/ops", "dir_info": {}}, " '/a b/ops'"),
+        ({"url": "file:///x/my_ops-1-cp311.whl", "archive_info": {}}, ", in the folder of its"),
+        ({"url": "file:///x/my_ops-1.tar.gz", "archive_info": {}}, " /x/my_ops-1.tar.gz"),
+        (
+            {"url": "https://host/ops", "vcs_info": {"vcs": "git", "commit_id": "1a2b"}},
+            " git+https://host/ops@1a2b",
+        ),
+        (None, " --no-binary my-ops my-ops"),
+    ],
+    ids=["folder", "wheel", "archive", "repository", "index"],
+)
+def test_how_to_build_it_is_what_it_was_installed_from(origin, said, tmp_path, monkeypatch):
+    package, info = tmp_path / "my_ops", tmp_path / "my_ops-1.dist-info"
+    for folder in (package, info):
+        folder.mkdir()
+    (package / "_C.so").touch()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-ops\nVersion: 1\n")
+    (info / "top_level.txt").write_text("my_ops\n")
+    if origin is not None:
+        (info / "direct_url.json").write_text(json.dumps(origin))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError) as error:
+        require_fit(str(package / "_C.so"))
+    assert said in str(error.value)
 
 
 def test_a_torch_that_differs_in_the_patch_version_is_accepted(copied_package):

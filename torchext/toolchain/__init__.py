@@ -8,7 +8,8 @@ generate       runs the code generator, reads its manifest
 platforms      the table of compiler, linker and loader flags
 cuda           whether and with which toolkit CUDA kernels are compiled
 environment    ninja, the C++ compiler and the number of jobs
-build_log      captures what compilers print, and lets one build at a time into a folder
+one_build      lets one build at a time into a project
+build_log      captures what compilers print
 diagnosis      compiler and linker errors -> which kernel is missing or differs from its schema
 linking        links the library and its Python part; replaces files in one step
 record         the JSON beside a library: what it was built for

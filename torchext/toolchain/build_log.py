@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Captures what compilers and linkers print, and lets one build at a time into a folder.
+"""Captures what compilers and linkers print.
 
-Compilers write to file descriptors, not to sys.stdout, so descriptors 1 and 2 are pointed at a log
-file, and a thread copies the file to the real output as it grows. The same open file is the lock:
-ninja inherits it, so a ninja that outlives a killed build keeps the next build waiting until it is
-done, instead of writing the same objects as the next one. Compilers do not inherit it, and live on
-where ninja was killed too: they are found by what they write.
+They write to file descriptors, not to sys.stdout, so descriptors 1 and 2 are pointed at a log file,
+and a thread copies the file to the real output as it grows.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ import os
 import re
 import sys
 import threading
-import time
 from collections.abc import Callable
 
 POLL_SECONDS = 0.05
@@ -31,10 +27,8 @@ class BuildLog:
 
     def __enter__(self) -> BuildLog:
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        _lock(self._file, self.path)
-        _wait_for_compilers(os.path.dirname(self.path))
-        os.ftruncate(self._file, 0)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+        self._file = os.open(self.path, flags, 0o644)
         _flush()
         self._saved = [os.dup(descriptor) for descriptor in (1, 2)]
         for descriptor in (1, 2):
@@ -77,39 +71,6 @@ def shortened(line: bytes) -> bytes:
         return line
     source = command[2] or command[3]
     return command[1] + os.path.relpath(source, os.getcwd().encode())
-
-
-def _lock(descriptor: int, path: str) -> None:
-    import fcntl  # POSIX; other platforms are refused before a log is opened
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        print(f"waiting for another build in {os.path.dirname(path)}", flush=True)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-
-
-def _wait_for_compilers(folder: str) -> None:
-    """Wait for compilers of a killed build, which write into this folder after the next one has."""
-    is_said = False
-    while _writes_into(os.path.abspath(folder)):
-        if not is_said:
-            print(f"waiting for compilers of a build in {folder} that was killed", flush=True)
-        is_said = True
-        time.sleep(POLL_SECONDS)
-
-
-def _writes_into(folder: str) -> bool:
-    """Whether a process was started with `-o` and a path in this folder."""
-    output = f" -o {folder}{os.sep}".encode()
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/cmdline", "rb") as file:
-                if output in file.read().replace(b"\0", b" "):
-                    return True
-        except OSError:
-            continue  # it has ended, or is another user's
-    return False
 
 
 def _flush() -> None:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 import torch
+from setuptools import Distribution
 from setuptools.errors import BaseError, CCompilerError
 
 # At import it warns of a CUDA_HOME that it guesses and that we set anew below.
@@ -28,6 +29,7 @@ from . import cuda, environment, linking, platforms, record  # noqa: E402
 from .build_log import BuildLog  # noqa: E402
 from .diagnosis import explain  # noqa: E402
 from .generate import Manifest, generate  # noqa: E402
+from .one_build import one_build  # noqa: E402
 from .op_library import OpLibrary, PythonModule  # noqa: E402
 
 # What torch's command and the linker raise for a failure that is not a bug of ours
@@ -35,24 +37,39 @@ BUILD_FAILURES = (BaseError, CCompilerError, OSError, RuntimeError, ValueError,
                   subprocess.CalledProcessError)  # fmt: skip
 
 
+def _has_library(extensions) -> bool:
+    return any(isinstance(ext, OpLibrary) for ext in extensions or ())
+
+
 class BuildExtension(cpp_extension.BuildExtension):
     """Builds every OpLibrary of a setup.py; other extensions are built as torch builds them."""
+
+    def __init__(self, distribution: Distribution, **options) -> None:
+        if _has_library(distribution.ext_modules):
+            environment.put_ninja_on_path()  # before torch looks whether there is one
+        super().__init__(distribution, **options)
 
     def finalize_options(self) -> None:
         self._build_temp_was_chosen = self.build_temp is not None
         super().finalize_options()
 
     def run(self) -> None:
-        if any(isinstance(ext, OpLibrary) for ext in self.extensions):
-            self.platform = platforms.current()
-            environment.prepare(self.platform)
-            self._decide_cuda()
-            if not self._build_temp_was_chosen:
-                # One folder a torch and flavour, always in the project: `pip install -e` would
-                # use a temporary one and compile everything again.
-                flavour = "-cuda" if self.cuda.home else ""
-                self.build_temp = os.path.join("build", f"temp-torch-{torch.__version__}{flavour}")
-        super().run()
+        if not _has_library(self.extensions):
+            super().run()
+            return
+        self.platform = platforms.current()
+        environment.prepare(self.platform)
+        self._decide_cuda()
+        self.parallel = None  # ninja compiles side by side; the log is one extension's at a time
+        objects = self.build_temp
+        if not self._build_temp_was_chosen:
+            # One folder a torch and flavour, always in the project: `pip install -e` would
+            # use a temporary one and compile everything again.
+            objects = os.path.join("build", "temp-torch-")
+            flavour = "-cuda" if self.cuda.home else ""
+            self.build_temp = f"{objects}{torch.__version__}{flavour}"
+        with one_build(os.path.join("build", "lock"), objects):
+            super().run()
 
     def _decide_cuda(self) -> None:
         self.cuda = cuda.decide(torch.version.cuda)
@@ -71,6 +88,9 @@ class BuildExtension(cpp_extension.BuildExtension):
         ]
         try:
             super().build_extensions()
+        except RuntimeError as error:  # torch does not take this compiler
+            hint = " TORCHEXT_CUDA=0 builds without CUDA kernels." if self.cuda.home else ""
+            raise SystemExit(f"error: {error}\nCXX names another compiler.{hint}") from None
         finally:
             self.extensions = described
 

@@ -10,7 +10,13 @@ from __future__ import annotations
 
 import re
 
-_COMPILE_ERROR = re.compile(r"\berror\b.*:|: error", re.IGNORECASE)
+# what compilers say of a definition that no declaration fits, or one of another return type
+_COMPILE_ERROR = re.compile(
+    r"no declaration matches|should have been declared inside|ambiguating new declaration"
+    r"|out-of-line definition|differ only in their return type"
+    r"|no instance of overloaded function .* matches|declaration is incompatible"
+    r"|cannot overload functions distinguished by return type"
+)
 _LINK_ERROR = re.compile(r"undefined reference to|undefined symbol|isn't defined")
 _DIFFERS = "is defined with other types than its schema asks for"
 _MISSING = "is not defined: no source file has a function of this name and these types"

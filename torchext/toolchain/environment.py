@@ -15,16 +15,17 @@ COMPILER_WRAPPERS = ("ccache", "sccache")
 
 
 def prepare(platform: Platform) -> None:
-    """Set CXX, PATH, MAX_JOBS and the message language for this process, or stop and say why."""
-    require_ninja()
+    """Set CXX, MAX_JOBS and the message language for this process, or stop and say why."""
+    if not shutil.which("ninja"):
+        raise SystemExit("error: building needs ninja: python -m pip install ninja")
     os.environ["CXX"] = find_compiler(platform)
     os.environ.setdefault("MAX_JOBS", str(default_jobs()))
     # the diagnosis reads the compiler's messages, so they must be the untranslated ones
     os.environ["LC_ALL"] = "C.UTF-8"
 
 
-def require_ninja() -> None:
-    """Put the ninja of this Python environment first on PATH, or stop where there is none at all.
+def put_ninja_on_path() -> None:
+    """Put the ninja of this Python environment first on PATH, if there is one.
 
     Always the same one, whether or not the environment is activated: another version of ninja does
     not read the log that this one writes, and would compile everything again.
@@ -37,8 +38,6 @@ def require_ninja() -> None:
         folder = os.path.dirname(sys.executable)
     if shutil.which("ninja", path=folder):
         os.environ["PATH"] = folder + os.pathsep + os.environ.get("PATH", "")
-    elif not shutil.which("ninja"):
-        raise SystemExit("error: building needs ninja: python -m pip install ninja")
 
 
 def find_compiler(platform: Platform) -> str:

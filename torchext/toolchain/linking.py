@@ -24,6 +24,7 @@ def link(command: list[str], objects: list[str], library: str, folder: str | Non
         return False
     os.makedirs(os.path.dirname(library), exist_ok=True)
     print(f"linking {os.path.relpath(library)}", flush=True)
+    remove(stamp)  # a library that this build made has no other's stamp, if the build is killed
     made = os.path.abspath(library) + ".new"
     # the descriptors, not sys.stdout: the build log captures those
     subprocess.run([*command, "-o", made], cwd=folder, stdout=1, stderr=2, check=True)

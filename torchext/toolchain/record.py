@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sysconfig
 from dataclasses import MISSING, asdict, dataclass, fields
 
@@ -21,7 +22,7 @@ class BuildRecord:
     namespace: str
     # version of torchext that generated it
     torchext: str
-    # torch.__version__ in full; major.minor decides, the rest is for people
+    # torch.__version__ in full; of releases major.minor decides, of others all of it
     torch: str
     # torch.version.cuda of that torch; None: built without CUDA
     cuda: str | None
@@ -50,7 +51,7 @@ class BuildRecord:
     def fits(self, installed: BuildRecord) -> bool:
         """Whether a library built for this can run on what is installed."""
         return (
-            major_minor_of(self.torch) == major_minor_of(installed.torch)
+            _compatible(self.torch) == _compatible(installed.torch)
             and _cuda_major(self.cuda) == _cuda_major(installed.cuda)
             and self.cxx11_abi == installed.cxx11_abi
             and self.python in (None, installed.python)
@@ -102,6 +103,16 @@ def operator_table_path(library: str) -> str:
 def major_minor_of(version: str) -> str:
     """Return "2.13" of "2.13.0+cpu"."""
     return ".".join(version.split(".")[:2])
+
+
+def _compatible(version: str) -> str:
+    """Return what two versions of torch have in common that run each other's libraries.
+
+    A release keeps its ABI from patch to patch; of two nightly builds nobody knows, nor of two that
+    were built from source ("2.14.0a0+git1a2b3c4").
+    """
+    is_release = re.fullmatch(r"\d+(\.\d+)*(\+(?!git).*)?", version)
+    return major_minor_of(version) if is_release else version
 
 
 def _cuda_major(version: str | None) -> str | None:
