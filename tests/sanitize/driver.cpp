@@ -2,9 +2,10 @@
 //
 // Calls the operators of namespace myns from threads, without Python: `driver THREADS CALLS`.
 //
-// Every thread runs forward, backward and in-place calls on tensors of its own, on tensors that all
-// share, backward through one shared graph, inference mode and autocast; the results are compared
-// with those of one thread. `driver seeded` runs the seeded race instead.
+// The threads make the process's first calls; then each runs forward, backward and in-place calls on
+// tensors of its own, on tensors that all share, backward through one shared graph, and through one
+// that the first to pass releases, inference mode and autocast. The results are compared with those
+// of one thread. `driver seeded` runs the seeded race instead.
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -75,28 +76,79 @@ Tensor loss_in_autocast(const Tensor& x, const Tensor& weight) {
   return loss(x.to(at::kFloat), weight.to(at::kFloat));
 }
 
-struct Expected {
-  Tensor x, weight, loss, grad_x, grad_weight, loss_in_autocast;
+/// What one thread finds of its own leaves.
+struct Found {
+  Tensor loss, grad_x, grad_weight, loss_in_autocast;
 };
+
+Found find(const Tensor& x_values, const Tensor& weight_values) {
+  const Tensor x = leaf(x_values), weight = leaf(weight_values);
+  const Tensor result = loss(x, weight);
+  const std::vector<Tensor> grads = gradients(result, {x, weight});
+  return {result.detach(), grads[0], grads[1], loss_in_autocast(x_values, weight_values)};
+}
+
+void expect_same(const Found& found, const Found& wanted) {
+  expect_close("a loss", found.loss, wanted.loss);
+  expect_close("a gradient", found.grad_x, wanted.grad_x);
+  expect_close("a gradient of the weight", found.grad_weight, wanted.grad_weight);
+  expect_close("a loss in autocast", found.loss_in_autocast, wanted.loss_in_autocast);
+}
+
+struct Expected : Found {
+  Tensor x, weight;
+};
+
+/// Call a function in this many threads at once, with the number of each.
+template <typename Function>
+void in_threads(int count, const Function& function) {
+  std::atomic<int> waiting{count};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      --waiting;
+      while (waiting.load() > 0) {
+      }
+      function(i);
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+/// Backward by every thread through one graph that none retains: who comes late is refused.
+void release_one_graph(const Expected& expected, int count) {
+  const Tensor x = leaf(expected.x);
+  const Tensor result = loss(x, expected.weight);
+  std::atomic<int> passed{0};
+  in_threads(count, [&](int) {
+    try {
+      const Tensor grad = torch::autograd::grad({result}, {x})[0];
+      expect_close("a gradient of the released graph", grad, expected.grad_x);
+      ++passed;
+    } catch (const c10::Error& error) {
+      if (std::strstr(error.what(), "second time") == nullptr) {
+        std::fprintf(stderr, "%s\n", error.what());
+        ++mistakes;
+      }
+    }
+  });
+  if (passed.load() == 0) {
+    std::fprintf(stderr, "no thread passed through the graph\n");
+    ++mistakes;
+  }
+}
 
 void work(const Expected& expected, const Tensor& shared_x, const Tensor& shared_loss, int calls) {
   for (int i = 0; i < calls; ++i) {
-    const Tensor x = leaf(expected.x), weight = leaf(expected.weight);
-    const Tensor result = loss(x, weight);
-    expect_close("a loss", result, expected.loss);
-    const std::vector<Tensor> grads = gradients(result, {x, weight});
-    expect_close("a gradient", grads[0], expected.grad_x);
-    expect_close("a gradient of the weight", grads[1], expected.grad_weight);
+    expect_same(find(expected.x, expected.weight), expected);
     expect_close(
         "a gradient of the shared graph", gradients(shared_loss, {shared_x})[0], expected.grad_x);
     {
       const c10::InferenceMode guard;
       expect_close("a loss in inference mode", loss(expected.x, expected.weight), expected.loss);
     }
-    expect_close(
-        "a loss in autocast",
-        loss_in_autocast(expected.x, expected.weight),
-        expected.loss_in_autocast);
     Tensor out = at::empty({0}, expected.x.options());
     myns::mul_out(out, shared_x.detach(), expected.x);
     expect_close("an out= tensor", out, expected.x * expected.x);
@@ -108,19 +160,17 @@ int run_threads(int count, int calls) {
   Expected expected;
   expected.x = at::rand({16, 32}, at::kDouble) + 0.5;
   expected.weight = at::rand({32}, at::kDouble) + 0.5;
+  std::vector<Found> first(static_cast<size_t>(count));
+  in_threads(count, [&](int i) { first[i] = find(expected.x, expected.weight); });
+  static_cast<Found&>(expected) = find(expected.x, expected.weight);
+  for (const Found& found : first) {
+    expect_same(found, expected);
+  }
   const Tensor shared_x = leaf(expected.x), shared_weight = leaf(expected.weight);
   const Tensor shared_loss = loss(shared_x, shared_weight);
-  expected.loss = shared_loss.detach();
-  expected.loss_in_autocast = loss_in_autocast(expected.x, expected.weight);
-  const std::vector<Tensor> grads = gradients(shared_loss, {shared_x, shared_weight});
-  expected.grad_x = grads[0];
-  expected.grad_weight = grads[1];
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) {
-    threads.emplace_back([&] { work(expected, shared_x, shared_loss, calls); });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
+  in_threads(count, [&](int) { work(expected, shared_x, shared_loss, calls); });
+  for (int i = 0; i < calls; ++i) {
+    release_one_graph(expected, count);
   }
   std::printf("%d threads, %d calls each, %d mistakes\n", count, calls, mistakes.load());
   return mistakes.load() == 0 ? 0 : 1;
@@ -131,17 +181,11 @@ int run_seeded() {
                         .findSchemaOrThrow("seeded::race", "")
                         .typed<Tensor(const Tensor&)>();
   const Tensor x = at::ones({2});
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] {
-      for (int j = 0; j < 100; ++j) {
-        race.call(x);
-      }
-    });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  in_threads(8, [&](int) {
+    for (int i = 0; i < 100; ++i) {
+      race.call(x);
+    }
+  });
   return 0;
 }
 

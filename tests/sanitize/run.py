@@ -19,6 +19,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+from torchext.compat import cxx_standard  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 COPIED = ("codegen", "csrc", "torchext", "tests/ops", "tests/sanitize", "tests/conftest.py",
           "setup.py", "pyproject.toml", "native_functions.yaml", "derivatives.yaml", "README.md",
@@ -186,8 +189,6 @@ def _build_driver(sanitizer: Sanitizer) -> str:
     generated = folder / "build" / "generated" / "myns" / "include"
     includes = [folder / "csrc" / "include", generated, *include_paths()]
     driver = str(folder / "driver")
-    from torchext.compat import cxx_standard
-
     command = [
         os.environ.get("CXX", "c++"), f"-std={cxx_standard()}", *FLAGS[sanitizer.kind].split(),
         *(f"-I{path}" for path in includes), str(HERE / "driver.cpp"), "-o", driver,

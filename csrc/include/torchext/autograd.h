@@ -14,6 +14,7 @@
 #include <torchext/visibility.h>
 
 #include <array>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -33,13 +34,14 @@ class TORCHEXT_API BackwardNode : public torch::autograd::Node {
  public:
   using Node::Node;
 
+  /// Of all that backward calls, this alone is called without the node's mutex.
   void will_release_variables() override {
     retain_variables = false;
   }
 
  protected:
   /// Formulas may ask for it: false where this is the last backward.
-  bool retain_variables = true;
+  std::atomic<bool> retain_variables = true;
 
   /// Saved lists of tensors cannot tell by themselves that they were freed.
   void check_not_released() const {
