@@ -4,6 +4,7 @@
 #include "device.h"
 #include "memory.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/alloc_cpu.h>
 #include <torchext/platform.h>
@@ -12,19 +13,140 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
+
+#include <unistd.h>
 
 namespace torchext::testing {
 namespace {
 
-void release(void* data) {
-  release_pages(data);
+using c10::CachingDeviceAllocator::DeviceStats;
+constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+// What every device has given out. Each has as much as the machine has.
+struct Usage {
+  std::mutex mutex;
+  DeviceStats devices[kDeviceCount];
+};
+
+Usage& usage() {
+  static auto* all = new Usage; // never destroyed: tensors may outlive static objects
+  return *all;
 }
 
-struct PageAllocator final : c10::Allocator {
+const bool usage_forks_safely =
+    hold_while_forking([] { usage().mutex.lock(); }, [] { usage().mutex.unlock(); });
+
+size_t capacity() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Calls a function with each sum of bytes that an allocation is part of, and each number of such.
+template <typename Function>
+void for_each_stat(DeviceStats& stats, const Function& function) {
+  for (auto* bytes :
+       {&stats.allocated_bytes,
+        &stats.active_bytes,
+        &stats.reserved_bytes,
+        &stats.requested_bytes}) {
+    function((*bytes)[kAll], /*is_bytes=*/true);
+  }
+  function(stats.allocation[kAll], /*is_bytes=*/false);
+  function(stats.active[kAll], /*is_bytes=*/false);
+}
+
+// Whether the device has as much left, which is then taken.
+bool take(Allocation allocation) {
+  Usage& all = usage();
+  const std::lock_guard lock(all.mutex);
+  DeviceStats& stats = all.devices[allocation.device];
+  if (allocation.nbytes > capacity() - static_cast<size_t>(stats.allocated_bytes[kAll].current)) {
+    ++stats.num_ooms;
+    return false;
+  }
+  for_each_stat(
+      stats, [&](auto& stat, bool is_bytes) { stat.increase(is_bytes ? allocation.nbytes : 1); });
+  return true;
+}
+
+void give_back(Allocation allocation) {
+  Usage& all = usage();
+  const std::lock_guard lock(all.mutex);
+  for_each_stat(all.devices[allocation.device], [&](auto& stat, bool is_bytes) {
+    stat.decrease(is_bytes ? allocation.nbytes : 1);
+  });
+}
+
+void release(void* data) {
+  if (data != nullptr) {
+    give_back(release_pages(data));
+  }
+}
+
+[[noreturn]] void throw_out_of_memory(Allocation allocation) {
+  TORCH_CHECK_WITH(
+      OutOfMemoryError,
+      false,
+      "torchext: out of memory on ",
+      c10::Device(c10::kPrivateUse1, static_cast<c10::DeviceIndex>(allocation.device)),
+      ": of ",
+      capacity(),
+      " bytes too few are left for ",
+      allocation.nbytes);
+}
+
+struct PageAllocator final : c10::DeviceAllocator {
   c10::DataPtr allocate(size_t nbytes) override {
-    void* data = allocate_pages(nbytes);
-    return {data, data, &release, c10::Device(c10::kPrivateUse1, current_device())};
+    const c10::Device device(c10::kPrivateUse1, current_device());
+    const Allocation allocation{nbytes, device.index()};
+    if (nbytes == 0) {
+      return {nullptr, nullptr, &release, device};
+    }
+    if (!take(allocation)) {
+      throw_out_of_memory(allocation);
+    }
+    // Not under the lock of the counts: a fork takes that of the pages first.
+    try {
+      void* data = allocate_pages(allocation);
+      return {data, data, &release, device};
+    } catch (const std::bad_alloc&) {
+      give_back(allocation);
+      throw_out_of_memory(allocation);
+    }
+  }
+
+  bool initialized() override {
+    return true;
+  }
+
+  void emptyCache(c10::MempoolId_t /*mempool_id*/) override {}
+
+  // Work is done when a call returns.
+  void recordStream(const c10::DataPtr& /*ptr*/, c10::Stream /*stream*/) override {}
+
+  DeviceStats getDeviceStats(c10::DeviceIndex device) override {
+    Usage& all = usage();
+    const std::lock_guard lock(all.mutex);
+    return all.devices[checked_index(device)];
+  }
+
+  void resetAccumulatedStats(c10::DeviceIndex device) override {
+    Usage& all = usage();
+    const std::lock_guard lock(all.mutex);
+    for_each_stat(
+        all.devices[checked_index(device)], [](auto& stat, bool) { stat.reset_accumulated(); });
+  }
+
+  void resetPeakStats(c10::DeviceIndex device) override {
+    Usage& all = usage();
+    const std::lock_guard lock(all.mutex);
+    for_each_stat(all.devices[checked_index(device)], [](auto& stat, bool) { stat.reset_peak(); });
+  }
+
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override {
+    const auto used = getDeviceStats(device).allocated_bytes[kAll].current;
+    return {capacity() - static_cast<size_t>(used), capacity()};
   }
 
   c10::DeleterFnPtr raw_deleter() const override {

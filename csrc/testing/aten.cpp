@@ -8,6 +8,7 @@
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/is_set_to_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_as_complex_native.h>
@@ -124,6 +125,30 @@ at::Tensor& set_whole_storage(at::Tensor& self, at::Storage source) {
   return at::native::set_(self, std::move(source));
 }
 
+at::Tensor& set_nothing(at::Tensor& self) {
+  const c10::DeviceGuard guard(self.device());
+  constexpr bool kResizable = true;
+  at::Storage none(c10::Storage::use_byte_size_t(), 0, device_allocator(), kResizable);
+  return set_storage(self, std::move(none), 0, {0}, {});
+}
+
+// Work is done when a call returns, so memory is free for every stream when its tensor is gone.
+void record_stream(at::Tensor& self, at::Stream stream) {
+  TORCH_CHECK(
+      stream.device_type() == c10::kPrivateUse1,
+      "torchext: record_stream of a tensor on ",
+      self.device(),
+      " was given a stream of ",
+      stream.device());
+}
+
+// Whether a tensor can become the other in place, as Module.to makes its parameters. ATen knows its
+// own dense backends only, of which PrivateUse1 is none.
+bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
+  const c10::DispatchKeySet dense(c10::DispatchKey::Dense);
+  return self.key_set().has_any(dense) && from.key_set().has_any(dense);
+}
+
 } // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -134,6 +159,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("set_.source_Storage", &set_whole_storage);
   m.impl("set_.source_Storage_storage_offset", &set_storage);
   m.impl("set_.source_Tensor", &at::native::set_tensor_);
+  m.impl("set_", &set_nothing);
+  m.impl("is_set_to", &at::native::is_set_to);
+  m.impl("record_stream", &record_stream);
+  m.impl("_has_compatible_shallow_copy_type", &has_compatible_shallow_copy_type);
 
   // ATen's own view kernels: they make a tensor on the same storage, whatever its device.
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
@@ -142,11 +171,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("unfold", &at::native::unfold);
   m.impl("view_as_real", &at::native::view_as_real);
   m.impl("view_as_complex", &at::native::view_as_complex);
-}
-
-// Under autocast operators are called as they are, unless they have a kernel that casts.
-TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
-  m.fallback(torch::CppFunction::makeFallthrough());
 }
 
 } // namespace torchext::testing

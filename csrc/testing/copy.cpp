@@ -17,10 +17,10 @@ at::Tensor host_view(const at::Tensor& tensor) {
   if (tensor.device().type() == c10::kPrivateUse1) {
     const auto options = at::TensorOptions().dtype(tensor.dtype());
     void* data = tensor.data_ptr();
-    // What is open keeps the tensor, whose pages would be another's otherwise.
+    // What is open keeps the tensor, and is closed before it is let go: captures end from the last.
     const auto opened = std::make_shared<OpenPages>(data);
     view = at::from_blob(
-        data, tensor.sizes(), tensor.strides(), [opened, tensor](void*) {}, options);
+        data, tensor.sizes(), tensor.strides(), [tensor, opened](void*) {}, options);
     view._set_conj(tensor.is_conj());
     view._set_neg(tensor.is_neg());
   }

@@ -22,6 +22,9 @@ constexpr c10::DeviceIndex kDeviceCount = 2;
 // The current device belongs to the thread, as CUDA's does; it is 0 in a new thread.
 c10::DeviceIndex current_device() noexcept;
 
+// The index as a number, that of the current device for -1; throws where no device has it.
+size_t checked_index(c10::DeviceIndex index);
+
 // Makes `index` current and returns what was; the index must be in [0, kDeviceCount).
 c10::DeviceIndex exchange_device(c10::DeviceIndex index);
 

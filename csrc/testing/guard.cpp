@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/DeviceCapability.h>
 #include <c10/core/Stream.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
@@ -54,28 +55,29 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     return kDeviceCount;
   }
   c10::Stream getStream(c10::Device device) const override {
-    return stream_of(device.index(), current_streams[checked(device.index())]);
+    return stream_of(indexed(device), current_streams[checked_index(device.index())]);
   }
   c10::Stream getDefaultStream(c10::Device device) const override {
-    return stream_of(device.index(), 0);
+    return stream_of(indexed(device), 0);
   }
   c10::Stream getStreamFromGlobalPool(
       c10::Device device, bool /*is_high_priority*/) const override {
     return getNewStream(device, 0);
   }
   c10::Stream getNewStream(c10::Device device, int /*priority*/) const override {
-    const c10::DeviceIndex index = device.has_index() ? device.index() : current;
-    return stream_of(static_cast<c10::DeviceIndex>(checked(index)), ++last_stream);
+    return stream_of(indexed(device), ++last_stream);
   }
   c10::Stream exchangeStream(c10::Stream stream) const override {
-    c10::StreamId& id = current_streams[checked(stream.device_index())];
+    c10::StreamId& id = current_streams[checked_index(stream.device_index())];
     return stream_of(stream.device_index(), std::exchange(id, stream.id()));
   }
   bool queryStream(const c10::Stream& /*stream*/) const override {
     return true;
   }
   void synchronizeStream(const c10::Stream& /*stream*/) const override {}
-  void synchronizeDevice(c10::DeviceIndex /*index*/) const override {}
+  void synchronizeDevice(c10::DeviceIndex index) const override {
+    checked_index(index);
+  }
   void record(
       void** event,
       const c10::Stream& /*stream*/,
@@ -102,14 +104,15 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
         *static_cast<Clock::time_point*>(end) - *static_cast<Clock::time_point*>(start);
     return std::chrono::duration<double, std::milli>(passed).count();
   }
+  // What a device computes, the CPU computes.
+  c10::DeviceCapability getDeviceCapability(c10::Device device) const override {
+    checked_index(device.index());
+    return {};
+  }
 
  private:
-  static size_t checked(c10::DeviceIndex index) {
-    TORCH_CHECK(
-        0 <= index && index < kDeviceCount,
-        "torchext: no test device has index ",
-        static_cast<int>(index));
-    return static_cast<size_t>(index);
+  static c10::DeviceIndex indexed(c10::Device device) {
+    return static_cast<c10::DeviceIndex>(checked_index(device.index()));
   }
 };
 
@@ -165,13 +168,19 @@ c10::DeviceIndex current_device() noexcept {
   return current;
 }
 
-c10::DeviceIndex exchange_device(c10::DeviceIndex index) {
+size_t checked_index(c10::DeviceIndex index) {
   TORCH_CHECK(
-      0 <= index && index < kDeviceCount,
+      -1 <= index && index < kDeviceCount,
       "torchext: no test device has index ",
       static_cast<int>(index),
       "; there are ",
       static_cast<int>(kDeviceCount));
+  return static_cast<size_t>(index < 0 ? current : index);
+}
+
+c10::DeviceIndex exchange_device(c10::DeviceIndex index) {
+  TORCH_CHECK(index >= 0, "torchext: no test device has index ", static_cast<int>(index));
+  checked_index(index);
   const c10::DeviceIndex previous = current;
   current = index;
   return previous;

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -20,8 +21,12 @@ namespace {
 // One range of addresses for all allocations, so that a signal handler knows them. It takes no memory.
 constexpr size_t kReserved = size_t{1} << 40;
 
+// The pages of an allocation, which ends where they end: behind them lies one that is never opened.
 struct Block {
   size_t size;
+  char* data;
+  Allocation allocation;
+  bool is_new = true;
   int open = 0;
 };
 
@@ -75,13 +80,23 @@ Memory& memory() {
   return *all;
 }
 
+size_t page_size() {
+  return static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
 // A power of two, so that released pages serve others again.
 size_t size_class(size_t nbytes) {
-  auto size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  size_t size = page_size();
   while (size < nbytes) {
     size *= 2;
   }
   return size;
+}
+
+// As every allocator of torch does.
+size_t aligned(size_t nbytes) {
+  constexpr size_t kAlignment = 64;
+  return (nbytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 void protect(char* data, size_t size, int protection) {
@@ -103,43 +118,45 @@ std::map<char*, Block>::iterator find(Memory& all, const void* data) {
 
 } // namespace
 
-void* allocate_pages(size_t nbytes) {
-  if (nbytes == 0) {
+void* allocate_pages(Allocation allocation) {
+  if (allocation.nbytes == 0) {
     return nullptr;
   }
-  if (nbytes > kReserved) {
+  if (allocation.nbytes > kReserved / 2) {
     throw std::bad_alloc();
   }
-  const size_t size = size_class(nbytes);
+  const size_t size = size_class(allocation.nbytes);
   Memory& all = memory();
   const std::lock_guard lock(all.mutex);
   std::deque<char*>& released = all.released[size];
-  char* data = nullptr;
+  char* start = nullptr;
   if (!released.empty()) {
-    data = released.front();
+    start = released.front();
     released.pop_front();
-  } else if (size <= static_cast<size_t>(base + kReserved - all.next)) {
-    data = all.next;
-    all.next += size;
+  } else if (size + page_size() <= static_cast<size_t>(base + kReserved - all.next)) {
+    start = all.next;
+    all.next += size + page_size();
   } else {
     throw std::bad_alloc();
   }
-  all.blocks.emplace(data, Block{size});
+  char* data = start + size - aligned(allocation.nbytes);
+  all.blocks.emplace(start, Block{size, data, allocation});
   return data;
 }
 
-void release_pages(void* data) noexcept {
+Allocation release_pages(void* data) noexcept {
   if (data == nullptr) {
-    return;
+    return {};
   }
   Memory& all = memory();
   const std::lock_guard lock(all.mutex);
-  const auto found = all.blocks.find(static_cast<char*>(data));
+  const auto found = find(all, data);
   const auto [start, block] = *found;
   madvise(start, block.size, MADV_DONTNEED);
   mprotect(start, block.size, PROT_NONE);
   all.blocks.erase(found);
   all.released[block.size].push_back(start);
+  return block.allocation;
 }
 
 void open_pages(const void* data) {
@@ -152,10 +169,16 @@ void open_pages(const void* data) {
   if (found == all.blocks.end()) {
     throw std::invalid_argument("torchext: this is no memory of the test device");
   }
-  if (found->second.open == 0) {
-    protect(found->first, found->second.size, PROT_READ | PROT_WRITE);
+  auto& [start, block] = *found;
+  if (block.open == 0) {
+    protect(start, block.size, PROT_READ | PROT_WRITE);
   }
-  ++found->second.open;
+  if (block.is_new) {
+    // Fresh memory of a real device holds anything; of floating point these are nan.
+    std::memset(block.data, 0xff, static_cast<size_t>(start + block.size - block.data));
+    block.is_new = false;
+  }
+  ++block.open;
 }
 
 void close_pages(const void* data) noexcept {
@@ -165,7 +188,9 @@ void close_pages(const void* data) noexcept {
   Memory& all = memory();
   const std::lock_guard lock(all.mutex);
   const auto found = find(all, data);
-  if (found != all.blocks.end() && --found->second.open == 0) {
+  // what was open may be gone, and these pages another's
+  const bool is_open = found != all.blocks.end() && found->second.open > 0;
+  if (is_open && --found->second.open == 0) {
     mprotect(found->first, found->second.size, PROT_NONE);
   }
 }

@@ -8,11 +8,18 @@
 
 namespace torchext::testing {
 
-/// Pages of their own, closed; nullptr for no bytes. Throws std::bad_alloc.
-void* allocate_pages(size_t nbytes);
+/// What was asked for, and for which device.
+struct Allocation {
+  size_t nbytes = 0;
+  int device = 0;
+};
+
+/// Pages of their own, closed, with all bits set; nullptr for no bytes. They end, but for less than
+/// 64 bytes, where the allocation does, and whoever goes on dies. Throws std::bad_alloc.
+void* allocate_pages(Allocation allocation);
 
 /// Gives them back; whoever still uses them dies.
-void release_pages(void* data) noexcept;
+Allocation release_pages(void* data) noexcept;
 
 /// Opens the allocation that an address lies in until as many calls of close_pages; nothing for
 /// nullptr. Throws std::invalid_argument for what is no memory of the device.

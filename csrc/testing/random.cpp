@@ -25,6 +25,14 @@ struct DeviceGenerator final : at::CPUGeneratorImpl {
     key_set_ = c10::DispatchKeySet(c10::DispatchKey::PrivateUse1);
   }
 
+  // Pickling asks for it, of every generator that is not the CPU's; all there is is in the state.
+  uint64_t get_offset() const override {
+    return 0;
+  }
+  void set_offset(uint64_t offset) override {
+    TORCH_CHECK(offset == 0, "torchext: a generator of the test device has no offset");
+  }
+
  private:
   DeviceGenerator* clone_impl() const override {
     auto* clone = new DeviceGenerator(device_.index());
@@ -80,7 +88,8 @@ c10::DeviceIndex device_of(const c10::IValue& value) {
   return index;
 }
 
-// The operator on the CPU, with a generator in place of the device's.
+// The operator on the CPU, with a generator in place of the device's: a kernel of the device, no
+// fallback, which would be reported and counted.
 void draw(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   c10::DeviceIndex index = -1;
   c10::IValue* generator = nullptr;
@@ -115,7 +124,6 @@ void draw(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   torchext::detail::CpuFallback call(op, stack);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   call.check(RandomNumbers::kFromCpu, DeviceCheck::kExactSame);
-  call.report();
   const DrawFrom drawing(device, cpu);
   call.run();
 }
@@ -135,7 +143,10 @@ std::tuple<at::Tensor, at::Tensor> native_dropout(
 
 // Chooses a kernel, and draws nothing.
 void choose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  cpu_fallback<RandomNumbers::kFromCpu>(op, stack);
+  torchext::detail::CpuFallback call(op, stack);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  call.check(RandomNumbers::kFromCpu, DeviceCheck::kExactSame);
+  call.run();
 }
 
 // ATen's operators that take a generator and have a kernel for the CPU.
@@ -183,11 +194,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 const at::Generator& default_generator(c10::DeviceIndex index) {
   static auto* generators =
       new std::array<at::Generator, kDeviceCount>{new_generator(0), new_generator(1)};
-  return generators->at(static_cast<size_t>(index < 0 ? current_device() : index));
+  return (*generators)[checked_index(index)];
 }
 
 at::Generator new_generator(c10::DeviceIndex index) {
-  return at::make_generator<DeviceGenerator>(index < 0 ? current_device() : index);
+  return at::make_generator<DeviceGenerator>(static_cast<c10::DeviceIndex>(checked_index(index)));
 }
 
 } // namespace torchext::testing

@@ -275,3 +275,44 @@ def test_the_tools_that_test_operators_work_beside_the_device(any_device):
     torch.library.opcheck(torch.ops.aten.sin.default, (torch.randn(3, requires_grad=True),))
     x = torch.randn(3, dtype=torch.float64, device=any_device, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: x.sin() * x, (x,))
+
+
+def test_a_module_that_moves_keeps_its_parameters(device):
+    first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    second.weight = first.weight
+    model = torch.nn.Sequential(first, second)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    model.to(device)
+    assert second.weight is first.weight and first.weight.device == device
+    before = first.weight.detach().cpu()
+    model(torch.ones(2, 3, device=device)).sum().backward()
+    optimizer.step()
+    assert not torch.equal(first.weight.detach().cpu(), before)
+    model.cpu()
+    assert second.weight is first.weight and first.weight.device.type == "cpu"
+
+
+def test_autocast_casts_operators_of_aten(device):
+    linear = torch.nn.Linear(4, 4).to(device)
+    x = torch.randn(2, 4, device=device)
+    with torch.autocast(device.type, torch.bfloat16):
+        y = linear(x)
+        assert y.dtype == linear(y).dtype == torch.bfloat16
+        assert y.softmax(-1).dtype == y.norm().dtype == torch.float32
+        assert torch.addcmul(x, y, y).dtype == torch.float32
+        with pytest.raises(RuntimeError, match="unsafe to autocast"):
+            torch.nn.functional.binary_cross_entropy(y.sigmoid(), y.sigmoid())
+    assert linear(x).dtype == torch.float32
+
+
+def test_set_and_is_set_to(device):
+    x = torch.ones(4, device=device)
+    assert x.is_set_to(x.view(4)) and not x.is_set_to(x[1:])
+    x.set_()
+    assert x.shape == (0,) and x.device == device and x.untyped_storage().nbytes() == 0
+
+
+def test_memory_is_recorded_for_a_stream_of_the_device(device):
+    x = torch.ones(4, device=device)
+    x.record_stream(torch.Stream(device))
+    assert x.tolist() == [1] * 4

@@ -21,6 +21,15 @@ print(x.sum().item(), flush=True)
 {touch}
 print("survived", flush=True)
 """
+# A kernel that goes on behind what it has opened.
+OVERRUN = """
+y = torch.zeros({}, device=x.device)
+runtime = ctypes.CDLL(None)
+runtime.torchext_test_device_open.argtypes = [ctypes.c_void_p]
+assert runtime.torchext_test_device_open(y.data_ptr()) == 0
+ctypes.memset(y.data_ptr(), 1, y.nbytes)
+ctypes.memset(y.data_ptr() + y.nbytes, 1, 64)
+"""
 MESSAGE = "torchext: memory of the test device was touched outside of the device's own kernels"
 
 
@@ -31,8 +40,10 @@ MESSAGE = "torchext: memory of the test device was touched outside of the device
         "ctypes.memset(x.data_ptr() + 12, 0, 4)",
         "address = x.data_ptr(); del x; ctypes.string_at(address, 4)",
         "y = x.view(2, 2)[1]; y.add_(1); ctypes.string_at(y.data_ptr(), 4)",
+        OVERRUN.format(1024),
+        OVERRUN.format(1000),
     ],
-    ids=["read", "written", "after its end", "after a kernel"],
+    ids=["read", "written", "after its end", "after a kernel", "behind a page", "behind an end"],
 )
 def test_who_touches_it_dies_and_is_told_why(touch, device):
     program = PROGRAM.format(path=[path or "." for path in sys.path], touch=touch)
@@ -86,8 +97,9 @@ def test_pinned_memory_is_known_and_copied(device):
 
 
 def test_more_memory_than_there_is_is_an_error(device):
-    with pytest.raises(RuntimeError, match="bad_alloc"):
-        torch.empty(1 << 50, dtype=torch.uint8, device=device)
+    for nbytes in (1 << 50, torch.accelerator.get_memory_info(device)[0] + 1):
+        with pytest.raises(torch.OutOfMemoryError, match=f"out of memory on {device}.* {nbytes}$"):
+            torch.empty(nbytes, dtype=torch.uint8, device=device)
     assert torch.ones(2, device=device).tolist() == [1, 1]
 
 
@@ -132,3 +144,23 @@ def test_threads_open_and_close_one_tensor(device):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_fresh_memory_holds_no_zeros(device):
+    assert torch.empty(5, device=device).isnan().all()
+    again = torch.ones(5, device=device)
+    del again
+    assert torch.empty(5, device=device).isnan().all()
+
+
+def test_statistics_count_what_is_given_out(device):
+    torch.accelerator.reset_peak_memory_stats(device)
+    before = torch.accelerator.memory_allocated(device)
+    x = torch.empty(1000, device=device)
+    assert torch.accelerator.memory_allocated(device) == before + 4000
+    free, total = torch.accelerator.get_memory_info(device)
+    assert total - free == before + 4000
+    del x
+    assert torch.accelerator.memory_allocated(device) == before
+    assert torch.accelerator.max_memory_allocated(device) >= before + 4000
+    torch.accelerator.empty_cache()

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random numbers of the test device: a generator for each index, apart from the CPU's."""
 
+import copy
+import pickle
 import threading
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
+
+import torchext.fallback
 
 DRAWS = {
     "rand": lambda device, **k: torch.rand(8, device=device, **k),
@@ -151,3 +155,44 @@ def test_a_checkpoint_draws_the_same_numbers_again(device):
     checkpoint(block, x, use_reentrant=False).sum().backward()
     assert len(seen) == 2 and torch.equal(*seen)
     assert torch.equal(x.grad.cpu(), 4 * seen[0])  # where it was kept, the input counts twice
+
+
+def test_a_generator_is_copied_and_pickled_with_its_state(device):
+    generator = torch.Generator(device).manual_seed(3)
+    torch.rand(5, generator=generator, device=device)
+    copies = copy.deepcopy(generator), pickle.loads(pickle.dumps(generator))
+    wanted = torch.rand(5, generator=generator, device=device).tolist()
+    for copied in copies:
+        assert copied.device == device
+        assert torch.rand(5, generator=copied, device=device).tolist() == wanted
+
+
+def test_the_state_is_of_the_cpu_whatever_the_default_device_is(device):
+    with device:
+        state = torch.torchext.get_rng_state()
+        drawn = torch.rand(4).tolist()
+        torch.torchext.set_rng_state(state)
+        assert torch.rand(4).tolist() == drawn
+    assert state.device.type == "cpu"
+
+
+def test_random_numbers_are_no_fallback(device):
+    with torchext.fallback.mode("error"):
+        torch.rand(3, device=device)
+        torch.empty(3, device=device).exponential_()
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: torch.Generator("torchext:9"), RuntimeError),
+        (lambda: torch.accelerator.synchronize(9), RuntimeError),
+        (lambda: torch.torchext.synchronize("torchext:9"), RuntimeError),
+        (lambda: torch.torchext.set_device("cuda:1"), ValueError),
+        (lambda: torch.torchext.current_stream("cpu"), ValueError),
+    ],
+)
+def test_a_device_that_there_is_not_is_refused(call, error, device):
+    with pytest.raises(error):
+        call()
+    assert torch.torchext.current_device() == 0

@@ -201,12 +201,6 @@ def test_indices_and_numbers_may_be_on_the_cpu(device):
     assert (x * torch.tensor(2.0)).tolist() == [0, 10, 4]
 
 
-def test_whether_tensors_share_memory_is_not_asked_of_copies(device):
-    x = torch.ones(2, device=device)
-    with pytest.raises(NotImplementedError, match="copies do not"):
-        x.is_set_to(x.view(2))
-
-
 def test_an_operator_that_makes_tensors_from_none_is_refused(device):
     with pytest.raises(NotImplementedError, match="it makes tensors, and takes none"):
         torch.tril_indices(3, 3, device=device)

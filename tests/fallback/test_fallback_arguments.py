@@ -206,6 +206,12 @@ def test_gradients_come_through_it(ops, any_device):
     assert_same(gradients(any_device), gradients("cpu"), any_device)
 
 
+def test_whether_tensors_share_memory_is_not_asked_of_copies(ops, device):
+    x = torch.ones(2, device=device)
+    with pytest.raises(NotImplementedError, match="copies do not"):
+        ops.shares_memory(x, x.view(2))
+
+
 def test_autocast_of_the_device_casts_above_it(ops, device):
     x, factor = values(2, 3), values(3, seed=1)
     with torch.autocast(device.type, torch.bfloat16):

@@ -59,6 +59,8 @@ def _check_autograd_thread(library: ctypes.CDLL) -> None:
     """Say now what autograd would report as an internal error on some later backward."""
     library.torchext_test_device_backward.restype = ctypes.c_char_p
     error = library.torchext_test_device_backward(0)
+    if error is not None and b"device_ready_queues_" not in error:
+        raise RuntimeError(f"the test device does not work: {error.decode(errors='replace')}")
     if error is not None:
         raise RuntimeError(
             "torchext.testing.device() was called after the first backward of this process, when "
@@ -135,7 +137,12 @@ def _device_module(library: ctypes.CDLL) -> types.ModuleType:
     def index_of(device: int | str | torch.device | None) -> int:
         if isinstance(device, int):
             return device
-        index = None if device is None else torch.device(device).index
+        index = None
+        if device is not None:
+            given = torch.device(device)
+            if given.type != NAME:
+                raise ValueError(f"expected a device of type {NAME!r}, not {str(given)!r}")
+            index = given.index
         return library.torchext_test_device_current() if index is None else index
 
     def exchange(device: int | str | torch.device) -> int:
@@ -161,7 +168,7 @@ def _device_module(library: ctypes.CDLL) -> types.ModuleType:
     module.current_device = library.torchext_test_device_current
     module.set_device = lambda device: exchange(device) and None
     module.device = device_context
-    module.synchronize = lambda device=None: None
+    module.synchronize = lambda device=None: torch.accelerator.synchronize(index_of(device))
     module.current_stream = lambda device=None: torch.accelerator.current_stream(index_of(device))
     # torch.autocast asks for it, and torch.utils.checkpoint for torch.autocast
     module.get_amp_supported_dtype = lambda: [torch.float16, torch.bfloat16]
@@ -177,6 +184,7 @@ def _add_random(module: types.ModuleType, library: ctypes.CDLL, index_of) -> Non
         library.torchext_test_device_get_rng_state, library.torchext_test_device_set_rng_state
     ):  # fmt: skip
         function.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    size = library.torchext_test_device_rng_state_size()
 
     def check(status: int, device) -> None:
         if status < 0:
@@ -193,14 +201,15 @@ def _add_random(module: types.ModuleType, library: ctypes.CDLL, index_of) -> Non
             manual_seed(seed, index)
 
     def get_rng_state(device=None) -> torch.Tensor:
-        state = torch.empty(library.torchext_test_device_rng_state_size(), dtype=torch.uint8)
+        # on the CPU, whatever the default device is
+        state = torch.empty(size, dtype=torch.uint8, device="cpu")
         status = library.torchext_test_device_get_rng_state(index_of(device), state.data_ptr())
         check(status, device)
         return state
 
     def set_rng_state(state: torch.Tensor, device=None) -> None:
         state = state.cpu().contiguous()
-        if state.dtype != torch.uint8 or state.numel() != get_rng_state(device).numel():
+        if state.dtype != torch.uint8 or state.numel() != size:
             raise RuntimeError(
                 "a state of the test device's generator is what get_rng_state returns"
             )

@@ -173,20 +173,24 @@ class CpuFallback {
       op_.redispatchBoxed(cpu_keys_, stack_);
     }
     copies_.write_back(raise_versions_);
-    int64_t bytes = copies_.bytes_to_device();
+    bytes_to_device_ = copies_.bytes_to_device();
     const size_t base = stack_->size() - schema_.returns().size();
     for (size_t i = 0; i < schema_.returns().size(); ++i) {
       c10::IValue& result = (*stack_)[base + i];
-      result = on_device(schema_.returns()[i], result, bytes);
+      result = on_device(schema_.returns()[i], result, bytes_to_device_);
     }
-    const auto spent = std::chrono::steady_clock::now() - start;
+    spent_ = std::chrono::steady_clock::now() - start;
+  }
+
+  /// Adds the call to the statistics.
+  void count() const {
     FallbackState& state = fallback_state();
     const std::lock_guard lock(state.mutex);
     FallbackCounts& counts = state.by_operator[name()];
     counts.calls += 1;
     counts.bytes_to_cpu += copies_.bytes_to_cpu();
-    counts.bytes_to_device += bytes;
-    counts.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count();
+    counts.bytes_to_device += bytes_to_device_;
+    counts.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(spent_).count();
   }
 
  private:
@@ -346,6 +350,8 @@ class CpuFallback {
   bool raise_versions_ =
       !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::ADInplaceOrView);
   HostCopies copies_;
+  int64_t bytes_to_device_ = 0;
+  std::chrono::steady_clock::duration spent_{};
 };
 
 } // namespace detail
@@ -363,6 +369,7 @@ void cpu_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   call.check(random, devices);
   call.report();
   call.run();
+  call.count();
 }
 
 } // namespace v1

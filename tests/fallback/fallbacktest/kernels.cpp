@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 #include <fallbacktest/kernels.h>
+#include <torchext/cpu_fallback.h>
 
 #include <tuple>
 #include <utility>
@@ -104,6 +105,13 @@ at::Tensor& fallbacktest::native::channels_out(const at::Tensor& x, at::Tensor& 
 void fallbacktest::native::fail_halfway(at::Tensor& x) {
   on_cpu(x).fill_(7);
   TORCH_CHECK(false, "this kernel fails");
+}
+
+bool fallbacktest::native::shares_memory(const at::Tensor& x, const at::Tensor& other) {
+  torch::jit::Stack stack{x, other};
+  torchext::cpu_fallback(
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::is_set_to", ""), &stack);
+  return stack.back().toBool();
 }
 
 at::Tensor fallbacktest::native::zeros_there(const at::Tensor& x, at::Device device) {

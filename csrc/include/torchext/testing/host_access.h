@@ -31,10 +31,11 @@ inline at::Tensor host_access(const at::Tensor& tensor) {
       tensor.device().type() == c10::kPrivateUse1 && open(data) == 0,
       "expected a tensor of the test device, not of ",
       tensor.device());
+  // closed before the tensor is let go: captures end from the last
   const std::shared_ptr<void> opened(data, [](void* pages) { close(pages); });
   const auto options = at::TensorOptions().dtype(tensor.dtype());
   return at::from_blob(
-      data, tensor.sizes(), tensor.strides(), [opened, tensor](void*) {}, options);
+      data, tensor.sizes(), tensor.strides(), [tensor, opened](void*) {}, options);
 }
 
 } // namespace testing
