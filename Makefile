@@ -30,13 +30,15 @@ CUDA_TORCH := $(if $(call given,TORCH),$(TORCH),torch==2.14.1)
 
 venv: $(VENV)/.installed
 
-# Changes when TORCH does, so that another torch in the same environment is installed.
-$(VENV)/.torch: FORCE
+# Changes with TORCH, with the Python and with the checkout's place, which the environment holds.
+MADE_OF = $(TORCH), $(shell $(PYTHON) -V 2>&1), $(CURDIR)
+$(VENV)/.made_of: FORCE
 	@mkdir -p $(VENV)
-	@echo '$(TORCH)' | cmp -s - $@ || echo '$(TORCH)' > $@
+	@echo '$(MADE_OF)' | cmp -s - $@ || echo '$(MADE_OF)' > $@
 
-$(VENV)/.installed: $(REQUIREMENTS) $(VENV)/.torch
+$(VENV)/.installed: $(REQUIREMENTS) $(VENV)/.made_of
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10+ is needed")'
+	test ! -e $@ || rm -rf $(BIN) $(VENV)/lib $(VENV)/lib64 $(VENV)/pyvenv.cfg
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -r $(REQUIREMENTS)
 	$(PIP) install $(TORCH)
