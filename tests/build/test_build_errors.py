@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the build says when something is wrong; never with a traceback."""
 
+import os
 import sys
 
 import pytest
@@ -171,6 +172,13 @@ def test_an_unknown_option_is_refused():
 def test_ccache_before_the_compiler_is_left_to_torch(monkeypatch):
     monkeypatch.setenv("CXX", "ccache c++")
     assert environment.find_compiler(platforms.PLATFORMS["linux"]) == "c++"
+
+
+def test_ccache_before_the_c_compiler_is_no_flag(monkeypatch):
+    for name in ("CC", "CXX", "MAX_JOBS", "LC_ALL"):
+        monkeypatch.setenv(name, "ccache cc" if name == "CC" else "")
+    environment.prepare(platforms.PLATFORMS["linux"])
+    assert os.environ["CC"] == "cc"
 
 
 def test_flags_in_cxx_are_refused(monkeypatch):

@@ -3,12 +3,14 @@
 
 import os
 import subprocess
+import sys
 
 import pytest
 from sample_project import SAMPLE, flags, python
 from setuptools import Distribution
 
 from torchext.build import BuildExtension, OpLibrary
+from torchext.toolchain import linking
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +34,16 @@ def test_the_environments_ninja_is_used_where_none_is_on_path(monkeypatch, tmp_p
     library = OpLibrary("lib._C", namespace="lib", native_functions="native_functions.yaml")
     assert BuildExtension(Distribution({"ext_modules": [library]})).use_ninja
     assert os.environ["PATH"].endswith(os.pathsep + str(tmp_path))
+
+
+def test_a_changed_archive_is_linked_again(tmp_path):
+    archive, library = tmp_path / "libextra.a", str(tmp_path / "_C.so")
+    archive.write_text("first")
+    linker = "import sys; open(sys.argv[-1], 'w').close()"
+    command = [sys.executable, "-c", linker, f"-L{tmp_path}", "-lextra"]
+    assert [linking.link(command, [], library) for _ in range(2)] == [True, False]
+    archive.write_text("the second")
+    assert [linking.link(command, [], library) for _ in range(2)] == [True, False]
 
 
 def test_two_builds_at_once_build_one_after_the_other(project):

@@ -109,9 +109,12 @@ class BuildExtension(cpp_extension.BuildExtension):
         prepared.libraries = [*library.libraries, *self.platform.torch_libraries]
         if isinstance(library, PythonModule):
             prepared.libraries += self.platform.python_libraries
+        # in the command, so that another version's headers compile everything, however old they are
+        macros = [("TORCHEXT_BUILT_BY", torchext.__version__)]
         if self.cuda.home:
             prepared.libraries += self.platform.cuda_libraries
-            prepared.define_macros = [*library.define_macros, ("TORCHEXT_WITH_CUDA", None)]
+            macros.append(("TORCHEXT_WITH_CUDA", None))
+        prepared.define_macros = [*library.define_macros, *macros]
         return prepared
 
     def _sources(self, library: OpLibrary, manifest: Manifest) -> list[str]:

@@ -19,6 +19,8 @@ def prepare(platform: Platform) -> None:
     if not shutil.which("ninja"):
         raise SystemExit("error: building needs ninja: python -m pip install ninja")
     os.environ["CXX"] = find_compiler(platform)
+    if "CC" in os.environ:  # torch takes all words but the first for flags
+        os.environ["CC"] = shlex.join(_without_wrapper(shlex.split(os.environ["CC"])))
     os.environ.setdefault("MAX_JOBS", str(default_jobs()))
     # the diagnosis reads the compiler's messages, so they must be the untranslated ones
     os.environ["LC_ALL"] = "C.UTF-8"
@@ -42,10 +44,7 @@ def put_ninja_on_path() -> None:
 
 def find_compiler(platform: Platform) -> str:
     """Return the C++ compiler as one word: CXX, else the first of the platform's that exists."""
-    words = shlex.split(os.environ.get("CXX", ""))
-    # torch's build command takes one word, and calls ccache by itself where that is on PATH
-    if len(words) > 1 and os.path.basename(words[0]) in COMPILER_WRAPPERS:
-        words = words[1:]
+    words = _without_wrapper(shlex.split(os.environ.get("CXX", "")))
     if len(words) > 1:
         raise SystemExit(
             f"error: CXX={shlex.join(words)!r} has arguments; CXX names the compiler only, "
@@ -57,6 +56,12 @@ def find_compiler(platform: Platform) -> str:
             return candidate
     asked = f"CXX={words[0]} is not an executable" if words else f"none of {candidates} is on PATH"
     raise SystemExit(f"error: no C++ compiler: {asked}. Install g++ or clang++, or set CXX.")
+
+
+def _without_wrapper(words: list[str]) -> list[str]:
+    """Leave out ccache, which torch's build command calls by itself where that is on PATH."""
+    is_wrapped = len(words) > 1 and os.path.basename(words[0]) in COMPILER_WRAPPERS
+    return words[1:] if is_wrapped else words
 
 
 def default_jobs() -> int:

@@ -17,9 +17,10 @@ from .record import python_part_path
 
 
 def link(command: list[str], objects: list[str], library: str, folder: str | None = None) -> bool:
-    """Run `command` + `-o library`, unless it made this library of these very objects already."""
+    """Run `command` + `-o library`, unless it made this library of these very files already."""
     stamp = library + ".link.json"
-    inputs = {"command": command, "objects": {path: _state(path) for path in objects}}
+    files = filter(os.path.isfile, [*objects, *command, *_libraries(command)])
+    inputs = {"command": command, "files": {path: _state(path) for path in files}}
     if os.path.exists(library) and _read(stamp) == inputs:
         return False
     os.makedirs(os.path.dirname(library), exist_ok=True)
@@ -31,6 +32,18 @@ def link(command: list[str], objects: list[str], library: str, folder: str | Non
     os.replace(library + ".new", library)
     write_text(stamp, json.dumps(inputs))
     return True
+
+
+def _libraries(command: list[str]) -> list[str]:
+    """Return where the linker may find what `-l` names, torch's libraries and a user's archives."""
+    folders = [word[2:] for word in command if word.startswith("-L")]
+    names = [word[2:] for word in command if word.startswith("-l")]
+    return [
+        os.path.join(folder, f"lib{name}{suffix}")
+        for folder in folders
+        for name in names
+        for suffix in (".so", ".a")
+    ]
 
 
 def link_python_part(command: list[str], objects: list[str], library: str, origin: str) -> str:
