@@ -14,7 +14,7 @@
 #include <torchext/visibility.h>
 
 #include <array>
-#include <atomic>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -36,12 +36,13 @@ class TORCHEXT_API BackwardNode : public torch::autograd::Node {
 
   /// Of all that backward calls, this alone is called without the node's mutex.
   void will_release_variables() override {
+    const std::lock_guard lock(mutex_);
     retain_variables = false;
   }
 
  protected:
   /// Formulas may ask for it: false where this is the last backward.
-  std::atomic<bool> retain_variables = true;
+  bool retain_variables = true;
 
   /// Saved lists of tensors cannot tell by themselves that they were freed.
   void check_not_released() const {
