@@ -111,6 +111,11 @@ class NodePlan:
     retains: bool  # formulas ask for retain_variables
     spec_line: str  # where its formulas stand
 
+    @property
+    def is_locked(self) -> bool:
+        """Whether it reads what the engine changes while another thread may be in the node."""
+        return self.retains or any(item.kind is not SavedKind.VALUE for item in self.saved)
+
 
 @dataclass(frozen=True)
 class Condition:

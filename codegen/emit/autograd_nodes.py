@@ -178,9 +178,7 @@ def _class(op: OperatorPlan, node: NodePlan) -> str:
 def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
     variables = [s for s in node.saved if s.kind is not SavedKind.VALUE]
     members = [(s.member, s) for s in node.saved]
-    # of what the engine changes while another thread may be in the node
-    is_locked = variables or node.retains
-    lock = ["  const std::lock_guard<std::mutex> lock(mutex_);"] if is_locked else []
+    lock = ["  const std::lock_guard<std::mutex> lock(mutex_);"] if node.is_locked else []
     lists = any(s.kind.is_list for s in variables)
     collects = [f"  collect(args, {member}{_is_output(s)});" for member, s in members]
     collects += [f"  collect(args, {e.argument}_size);" for e in node.edges if e.is_list]

@@ -88,9 +88,9 @@ class BuildExtension(cpp_extension.BuildExtension):
         ]
         try:
             super().build_extensions()
-        except RuntimeError as error:  # torch does not take this compiler
-            hint = " TORCHEXT_CUDA=0 builds without CUDA kernels." if self.cuda.home else ""
-            raise SystemExit(f"error: {error}\nCXX names another compiler.{hint}") from None
+        except RuntimeError as error:  # such as a compiler that torch refuses
+            hint = "\nTORCHEXT_CUDA=0 builds without CUDA kernels." if self.cuda.home else ""
+            raise SystemExit(f"error: {error}{hint}") from None
         finally:
             self.extensions = described
 
