@@ -10,11 +10,18 @@ from pathlib import Path
 import pytest
 
 
-def run(code: str) -> subprocess.CompletedProcess:
-    """Run `code` in a Python of its own that imports from where this one does."""
+def start(code: str) -> subprocess.Popen:
+    """Start `code` in a Python of its own that imports from where this one does."""
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path or "." for path in sys.path))
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def run(code: str) -> subprocess.CompletedProcess:
+    with start(code) as process:
+        output, errors = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 @pytest.fixture
@@ -30,6 +37,20 @@ def test_nothing_is_rebuilt_when_nothing_changed(shared_object):
     result = run("import torchext.testing as t; print(t.device(), t.device())")
     assert result.stdout == "torchext:0 torchext:0\n", result.stderr
     assert shared_object.stat().st_mtime_ns == before
+
+
+def test_compilers_of_a_killed_build_are_waited_for(shared_object, tmp_path):
+    """They write beside their own working directory, which is where they are found by."""
+    command = [sys.executable, "-c", "import time; time.sleep(600)", "-o", "events.o"]
+    with (
+        subprocess.Popen(command, cwd=shared_object.parent) as compiler,
+        start("import torchext.testing as t; print(t.device())") as process,
+    ):
+        first = process.stdout.readline()
+        compiler.kill()
+        rest = process.stdout.read()
+    assert first == "waiting for compilers of a build that was killed\n"
+    assert rest == "torchext:0\n"
 
 
 def test_the_device_needs_no_libtorch_python(shared_object):

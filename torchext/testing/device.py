@@ -8,7 +8,6 @@ until a source changes.
 
 import contextlib
 import ctypes
-import fcntl
 import functools
 import os
 import sys
@@ -21,6 +20,7 @@ from torch.utils import cpp_extension
 
 from .. import fallback
 from ..runtime import runtime
+from ..toolchain.one_build import one_build
 
 NAME = "torchext"
 
@@ -84,8 +84,9 @@ def _build() -> str:
     """Compile and load csrc/testing; return the path of the shared object."""
     sources = sorted(str(source) for source in (_csrc() / "testing").glob("*.cpp"))
     directory = _build_directory()
-    directory.mkdir(parents=True, exist_ok=True)
-    with _locked(directory):
+    with one_build(str(directory / "torchext.lock"), str(directory)):
+        # cpp_extension's own, for which it waits for ever: of a build that was killed
+        (directory / "lock").unlink(missing_ok=True)
         return cpp_extension.load(
             "torchext_test_device",
             sources,
@@ -117,18 +118,6 @@ def _build_directory() -> Path:
         cache = os.environ.get("TORCH_EXTENSIONS_DIR") or cpp_extension.get_default_build_root()
         root = Path(cache) / "torchext_testing"
     return root / f"torch-{torch.__version__}-{sys.implementation.cache_tag}"
-
-
-@contextlib.contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Hold the directory alone, and remove the lock file of a build that was killed.
-
-    cpp_extension waits for ever for such a file; the kernel drops this lock with its process.
-    """
-    with open(directory / "torchext.lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        (directory / "lock").unlink(missing_ok=True)
-        yield
 
 
 def _device_module(library: ctypes.CDLL) -> types.ModuleType:

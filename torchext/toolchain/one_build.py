@@ -46,13 +46,14 @@ def _wait_for_orphans(objects: str) -> None:
 
 
 def _builds(process: str, objects: str) -> bool:
-    """Whether a process is ninja in one of the folders, or has `-o` and a path in one."""
+    """Whether a process is ninja in one of the folders, or compiles or links there."""
     try:
         with open(f"/proc/{process}/cmdline", "rb") as file:
             command = file.read().replace(b"\0", b" ")
         if f" -o {objects}".encode() in command:
             return True
         is_ninja = os.path.basename(command.partition(b" ")[0]) == b"ninja"
-        return is_ninja and os.readlink(f"/proc/{process}/cwd").startswith(objects)
+        writes = is_ninja or b" -o " in command
+        return writes and os.readlink(f"/proc/{process}/cwd").startswith(objects)
     except OSError:
         return False  # it has ended, or is another user's
