@@ -84,7 +84,6 @@ $check
 }
 
 void $name::release_variables() {
-$lock
 $releases
 }
 
@@ -182,7 +181,9 @@ def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
     lists = any(s.kind.is_list for s in variables)
     collects = [f"  collect(args, {member}{_is_output(s)});" for member, s in members]
     collects += [f"  collect(args, {e.argument}_size);" for e in node.edges if e.is_list]
-    releases = [f"  release({s.member});" for s in variables]
+    releases = [f"    release({s.member});" for s in variables]
+    if releases:
+        releases = ["  when_nobody_reads([this] {", *releases, "  });"]
     function, values = f"{node.name}_gradients", ", ".join(_arguments(node))
     traced = f'*this, "{space}_{node.name}", saved, grads, {values}'
     return fill(
@@ -201,7 +202,7 @@ def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
         lock=lock,
         check=["  check_not_released();"] if lists else [],
         arguments=values,
-        releases=releases + (["  released_ = true;"] if lists else []),
+        releases=releases,
         args_parameter="CompiledNodeArgs& args" if collects else "CompiledNodeArgs&",
         collects=collects,
         befores=[f"  before(saved, {member});" for member, _ in members],

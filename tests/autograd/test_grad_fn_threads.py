@@ -161,6 +161,48 @@ def test_a_mode_may_look_at_the_node_that_runs():
     assert seen and all(value is x for value in seen)
 
 
+@pytest.mark.parametrize("function", [torch.mul, OWN.mul], ids=["torch", "own"])
+@pytest.mark.parametrize("on_a_thread", [False, True])
+def test_a_hook_that_is_read_may_run_the_node(function, on_a_thread):
+    x, y = tensor(), tensor()
+    found = []
+
+    def backward():
+        found.append(torch.autograd.grad(result.sum(), x, retain_graph=True)[0])
+
+    def unpack(value):
+        if not found:
+            found.append(None)
+            run_at_once(backward) if on_a_thread else backward()
+        return value
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        result = function(x, y)
+    (value,) = run_at_once(lambda: result.grad_fn._saved_other)
+    assert torch.equal(value, y) and torch.equal(found[1], y)
+
+
+def test_a_hook_that_is_read_may_free_the_node():
+    """What is read stays until it is read; nothing can be read afterwards."""
+    x = tensor()
+    state = []
+
+    def unpack(value):
+        if not state:
+            state.append("reading")
+            state.append(torch.autograd.grad(result.sum(), x)[0])
+        return value
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        result = OWN.sin(x)
+    (value,) = run_at_once(lambda: result.grad_fn._saved_self)
+    assert torch.equal(value, x) and torch.equal(state[1], x.cos())
+    with pytest.raises(RuntimeError, match=FREED):
+        _ = result.grad_fn._saved_self
+    with pytest.raises(RuntimeError, match=FREED):
+        result.sum().backward()
+
+
 def test_hooks_may_look_at_each_others_nodes():
     x, nodes, depth = tensor(), [], [0]
 

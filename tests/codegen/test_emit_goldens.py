@@ -2256,9 +2256,10 @@ variable_list MulBackward0::apply(variable_list&& grads) {
 }
 
 void MulBackward0::release_variables() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  release(other_);
-  release(self_);
+  when_nobody_reads([this] {
+    release(other_);
+    release(self_);
+  });
 }
 
 void MulBackward0::compiled_args(CompiledNodeArgs& args) const {
@@ -2314,7 +2315,7 @@ static variable_list BlendBackward0_gradients(
 #line 8 "derivatives.yaml"
       store(outputs, range_1, ::std::get<1>(computed));
     }
-#line 115 "src/nodes_0.cpp"
+#line 116 "src/nodes_0.cpp"
   }
   return outputs;
 }
@@ -2337,11 +2338,11 @@ variable_list BlendBackward0::apply(variable_list&& grads) {
 }
 
 void BlendBackward0::release_variables() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  release(parts_);
-  release(weight_);
-  release(total_);
-  released_ = true;
+  when_nobody_reads([this] {
+    release(parts_);
+    release(weight_);
+    release(total_);
+  });
 }
 
 void BlendBackward0::compiled_args(CompiledNodeArgs& args) const {

@@ -14,6 +14,8 @@
 #include <torchext/visibility.h>
 
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -40,14 +42,38 @@ class TORCHEXT_API BackwardNode : public torch::autograd::Node {
     retain_variables = false;
   }
 
- protected:
-  /// Formulas may ask for it: false where this is the last backward.
-  bool retain_variables = true;
-
   /// Saved lists of tensors cannot tell by themselves that they were freed.
   void check_not_released() const {
     TORCH_CHECK(!released_, torch::autograd::ERR_BACKWARD_TWICE);
   }
+
+  /// Reads what was saved, which no other thread frees meanwhile. No lock is held: where hooks
+  /// unpack, they may run any node, this too, and wait for other threads.
+  template <typename Read>
+  auto read_saved(const Read& read) {
+    struct Reading {
+      explicit Reading(BackwardNode& node) : node(node) {
+        ++node.readers_;
+      }
+      Reading(const Reading&) = delete;
+      Reading& operator=(const Reading&) = delete;
+      ~Reading() {
+        // where this is in a hook of the node's own backward, this thread holds its mutex
+        const bool is_last = --node.readers_ == 0 && node.release_waits_;
+        if (is_last && torch::autograd::get_current_node().get() != &node) {
+          node.release_variables();
+        }
+      }
+      BackwardNode& node;
+    };
+    const Reading reading(*this);
+    TORCH_CHECK(!release_waits_, torch::autograd::ERR_BACKWARD_TWICE);
+    return read();
+  }
+
+ protected:
+  /// Formulas may ask for it: false where this is the last backward.
+  bool retain_variables = true;
 
   /// For each argument, one tensor or a list of `sizes[i]`, whether this backward needs a gradient.
   template <size_t N>
@@ -62,7 +88,24 @@ class TORCHEXT_API BackwardNode : public torch::autograd::Node {
     return needs;
   }
 
+  /// Calls `free`, which frees what was saved; where somebody reads that without the mutex, it is
+  /// called when they are done.
+  template <typename Free>
+  void when_nobody_reads(const Free& free) {
+    const std::lock_guard lock(mutex_);
+    release_waits_ = true;
+    if (readers_ == 0) {
+      free();
+      released_ = true;
+      release_waits_ = false;
+    }
+  }
+
+ private:
   bool released_ = false;
+  // Who is to free sets this and then looks at readers_; who is to read, the other way round.
+  std::atomic<bool> release_waits_ = false;
+  std::atomic<int32_t> readers_ = 0;
 };
 
 inline bool any_defined(const variable_list& grads) {

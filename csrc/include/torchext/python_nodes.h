@@ -32,17 +32,6 @@ struct MemberOf<M C::*> {
   using Member = M;
 };
 
-/// Opens what BackwardNode keeps to itself.
-struct NodeAccess : BackwardNode {
-  static std::mutex& mutex(BackwardNode& node) {
-    return node.*(&NodeAccess::mutex_);
-  }
-
-  static bool is_released(const BackwardNode& node) {
-    return node.*(&NodeAccess::released_);
-  }
-};
-
 /// The node of a grad_fn object. Classes are found by the name of a type, which two libraries may
 /// both have: then the class found is that of the library loaded last, and does not fit.
 template <typename Class>
@@ -56,51 +45,12 @@ Class& node_of(PyObject* self) {
   return static_cast<Class&>(*node);
 }
 
-/// A node that this thread reads; hooks that unpack may read other nodes meanwhile, or this again.
-class Reading {
- public:
-  explicit Reading(const BackwardNode& node) : node_(node), outer_(innermost()) {
-    innermost() = this;
-  }
-
-  Reading(const Reading&) = delete;
-  Reading& operator=(const Reading&) = delete;
-
-  ~Reading() {
-    innermost() = outer_;
-  }
-
-  static bool is_under_way(const BackwardNode& node) {
-    const Reading* reading = innermost();
-    while (reading != nullptr && &reading->node_ != &node) {
-      reading = reading->outer_;
-    }
-    return reading != nullptr;
-  }
-
- private:
-  static Reading*& innermost() {
-    static thread_local Reading* reading = nullptr;
-    return reading;
-  }
-
-  const BackwardNode& node_;
-  Reading* const outer_;
-};
-
-/// Reads saved variables while no other thread can release them. A thread that runs the node holds
-/// its mutex and may want Python's lock, for hooks that unpack; so Python's is given up before the
-/// mutex is asked for. The thread that holds the mutex may come here again, from such a hook.
+/// Reads what a node has saved without Python's lock: a thread that runs the node may hold that of
+/// the node and want Python's, for hooks that unpack.
 template <typename Read>
 auto read_saved(BackwardNode& node, const Read& read) {
-  const bool is_running = torch::autograd::get_current_node().get() == &node;
-  if (is_running || Reading::is_under_way(node)) {
-    return read();
-  }
   const pybind11::gil_scoped_release without_python;
-  const std::lock_guard<std::mutex> lock(NodeAccess::mutex(node));
-  const Reading reading(node);
-  return read();
+  return node.read_saved(read);
 }
 
 inline PyObject* wrap(const at::Tensor& tensor) {
@@ -114,7 +64,7 @@ inline PyObject* saved_value(BackwardNode& node, const SavedVariable& saved) {
 
 inline PyObject* saved_value(BackwardNode& node, const std::vector<SavedVariable>& saved) {
   const std::vector<at::Tensor> tensors = read_saved(node, [&] {
-    TORCH_CHECK(!NodeAccess::is_released(node), torch::autograd::ERR_BACKWARD_TWICE);
+    node.check_not_released();
     return unpack(saved, node);
   });
   return tuple_of(tensors, &wrap);
@@ -133,7 +83,7 @@ inline PyObject* raw_value(PyObject* self, BackwardNode&, SavedVariable& saved) 
 
 inline PyObject* raw_value(PyObject* self, BackwardNode& node, std::vector<SavedVariable>& saved) {
   const std::vector<SavedVariable*> pointers = read_saved(node, [&] {
-    TORCH_CHECK(!NodeAccess::is_released(node), torch::autograd::ERR_BACKWARD_TWICE);
+    node.check_not_released();
     std::vector<SavedVariable*> found;
     for (SavedVariable& one : saved) {
       found.push_back(&one);
