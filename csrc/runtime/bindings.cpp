@@ -41,6 +41,9 @@ c10::DispatchKey backend_key(const std::string& name) {
   } catch (const c10::Error&) {
     refuse("'", name, "' is no dispatch key");
   }
+  if (c10::isPerBackendFunctionalityKey(*key)) {
+    refuse("'", name, "' is for several backends: name one of them, such as ", name, "CPU");
+  }
   if (!c10::isBackendDispatchKey(*key)) {
     refuse("'", name, "' is no backend: kernels are overridden below autograd, for CPU, CUDA, ...");
   }
@@ -125,12 +128,37 @@ std::unique_ptr<Override> override_by_function(
   return make_override(op, key, std::make_shared<PythonKernel>(std::move(function)));
 }
 
+// A function of Python's that refers to its override is garbage with it: the collector must see it.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (py::detail::is_holder_constructed(self)) {
+    const Kernel* kernel = py::cast<const Override&>(py::handle(self)).kernel_of_its_own();
+    if (const auto* own = dynamic_cast<const PythonKernel*>(kernel)) {
+      Py_VISIT(own->function());
+    }
+  }
+  return 0;
+}
+
+int clear(PyObject* self) {
+  if (py::detail::is_holder_constructed(self)) {
+    py::cast<Override&>(py::handle(self)).let_go();
+  }
+  return 0;
+}
+
+void collect_garbage(PyHeapTypeObject* type) {
+  type->ht_type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+  type->ht_type.tp_traverse = &traverse;
+  type->ht_type.tp_clear = &clear;
+}
+
 } // namespace
 } // namespace torchext::runtime
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   using namespace torchext::runtime;
-  py::class_<Override>(module, "Override")
+  py::class_<Override>(module, "Override", py::custom_type_setup(&collect_garbage))
       .def("enter", &Override::enter)
       .def("exit", &Override::exit);
   module.def("override_by_operator", &override_by_operator);

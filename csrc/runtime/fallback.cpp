@@ -125,9 +125,16 @@ void add_left_to_devices(std::vector<torch::Library>& libraries, c10::DispatchKe
 }
 
 // Never destroyed: what is registered stays so while the process ends.
-Registrations& registrations() {
+Registrations& own_registrations() {
   static auto* all = new Registrations;
   return *all;
+}
+
+Registrations& registrations() {
+  // A child must not find the mutex held by a thread that it has not.
+  [[maybe_unused]] static const bool forks_safely = hold_while_forking(
+      [] { own_registrations().mutex.lock(); }, [] { own_registrations().mutex.unlock(); });
+  return own_registrations();
 }
 
 } // namespace

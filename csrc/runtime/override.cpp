@@ -6,6 +6,7 @@
 #include <ATen/core/op_registration/adaption.h>
 #include <c10/core/SafePyObject.h>
 #include <torch/library.h>
+#include <torchext/platform.h>
 #include <torchext/quiet_override.h>
 
 #include <atomic>
@@ -150,6 +151,11 @@ struct Switches {
   std::vector<torch::Library> registrations;
 };
 
+Switches& switches() {
+  static auto* all = new Switches;
+  return *all;
+}
+
 // What the dispatcher's table says of the kernels that are registered here.
 constexpr const char* kFile = "torchext.override";
 
@@ -169,10 +175,12 @@ bool runs_switch(const c10::OperatorHandle& op, c10::DispatchKey key) {
 } // namespace
 
 const Switch& installed(const c10::OperatorHandle& op, c10::DispatchKey key) {
-  static auto* switches = new Switches;
-  const std::lock_guard lock(switches->mutex);
+  // A child must not find the mutex held by a thread that it has not.
+  [[maybe_unused]] static const bool forks_safely =
+      hold_while_forking([] { switches().mutex.lock(); }, [] { switches().mutex.unlock(); });
+  const std::lock_guard lock(switches().mutex);
   const std::string name = toString(op.operator_name());
-  const Switch*& found = switches->by_operator[{name, key}];
+  const Switch*& found = switches().by_operator[{name, key}];
   if (found == nullptr || !runs_switch(op, key)) {
     auto made = std::make_unique<const Switch>(op, key);
     const QuietOverride quiet;
@@ -181,7 +189,7 @@ const Switch& installed(const c10::OperatorHandle& op, c10::DispatchKey key) {
     library.impl(
         name.c_str(),
         torch::CppFunction::makeFromBoxedFunctor(std::make_unique<SwitchKernel>(made.get())));
-    switches->registrations.push_back(std::move(library));
+    switches().registrations.push_back(std::move(library));
     found = made.release();
   }
   return *found;
@@ -194,7 +202,16 @@ void OperatorKernel::run(const c10::OperatorHandle&, torch::jit::Stack* stack) c
 Override::Override(const Switch& of, std::shared_ptr<const Kernel> kernel)
     : switch_(&of), kernel_(std::move(kernel)) {}
 
+const Kernel* Override::kernel_of_its_own() const {
+  return kernel_.use_count() == 1 ? kernel_.get() : nullptr;
+}
+
+void Override::let_go() {
+  kernel_.reset();
+}
+
 void Override::enter() const {
+  TORCH_INTERNAL_ASSERT(kernel_ != nullptr);
   std::shared_ptr<Layer> newest = newest_layer();
   const auto* outer = choice_of(switch_, newest.get());
   auto choice =

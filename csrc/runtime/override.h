@@ -55,6 +55,12 @@ class Override {
   /// Ends the last `enter` of this thread; throws where that was another override's.
   void exit() const;
 
+  /// The kernel, where no thread is in the override and nothing else holds it; else nullptr.
+  const Kernel* kernel_of_its_own() const;
+
+  /// Ends its life: it cannot be entered again.
+  void let_go();
+
  private:
   const Switch* switch_;
   std::shared_ptr<const Kernel> kernel_;

@@ -92,7 +92,7 @@ void check_new(
     if (tensor.requires_grad()) {
       refuse(op, function, "a tensor that requires grad; a result is a new tensor");
     }
-    for (size_t i = 0; i < values.size(); ++i) {
+    for (size_t i = 0; tensor.defined() && i < values.size(); ++i) {
       const auto compare = [&](const at::Tensor& argument) {
         const bool has_memory = argument.has_storage() && tensor.has_storage();
         if (argument.is_same(tensor) || (has_memory && argument.is_alias_of(tensor))) {
@@ -112,8 +112,10 @@ c10::IValue to_result(
     const c10::Argument& expected,
     py::handle given) {
   const auto& type = expected.real_type();
-  // Where a tensor is expected, toIValue takes None for an undefined one.
-  if (!given.is_none() || type->kind() != c10::TypeKind::TensorType) {
+  // Where a tensor is expected, toIValue takes None for an undefined one. An operator of several
+  // results leaves out those that nobody asked for; from one of a single result it is a mistake.
+  const bool is_left_out = given.is_none() && type->kind() == c10::TypeKind::TensorType;
+  if (!is_left_out || op.schema().returns().size() > 1) {
     try {
       return torch::jit::toIValue(given, type);
     } catch (const std::exception&) {
@@ -180,11 +182,15 @@ std::vector<py::object> results_of(
 PythonKernel::PythonKernel(py::object function)
     : function_(function.release().ptr(), getPyInterpreter()) {}
 
+PyObject* PythonKernel::function() const {
+  return function_.ptr(getPyInterpreter());
+}
+
 void PythonKernel::run(const c10::OperatorHandle& op, torch::jit::Stack* stack) const {
   const c10::FunctionSchema& schema = op.schema();
   const std::vector<c10::IValue> values = torch::jit::pop(*stack, schema.arguments().size());
   const py::gil_scoped_acquire gil;
-  const py::handle function = function_.ptr(getPyInterpreter());
+  const py::handle function = this->function();
   const py::object returned = call(function, schema, values);
   const std::vector<py::object> results = results_of(op, function, returned);
   for (size_t i = 0; i < results.size(); ++i) {

@@ -17,6 +17,8 @@ class PythonKernel final : public Kernel {
   explicit PythonKernel(pybind11::object function);
   void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) const override;
 
+  PyObject* function() const;
+
  private:
   c10::SafePyObject function_;
 };

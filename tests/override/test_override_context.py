@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """torchext.override: which kernel runs on which thread, and what the operator keeps meanwhile."""
 
+import gc
 import subprocess
 import sys
 import threading
@@ -306,6 +307,75 @@ def test_the_kernel_is_installed_once_by_any_number_of_threads():
         thread.join()
     registered = torch._C._dispatch_dump("aten::erfinv")
     assert registered.count("torchext.override") == 1
+
+
+def test_a_child_that_forks_meanwhile_may_override_as_well():
+    code = """
+import os, threading
+import torch, torchext
+
+def make():
+    return torchext.override("aten::mul.Tensor", lambda self, other: torch.mul(self, other) * 3)
+
+done = threading.Event()
+
+def repeat():
+    while not done.is_set():
+        make()
+
+make()
+threads = [threading.Thread(target=repeat) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        with make():
+            os._exit((torch.ones(()) * 2).item() != 6)
+    assert os.waitpid(child, 0)[1] == 0
+done.set()
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_an_object_that_keeps_an_override_by_its_own_method_is_garbage():
+    class Tracer:
+        def __init__(self):
+            self.override = torchext.override("aten::mul.Tensor", self.mul)
+
+        def mul(self, a, b):
+            return torch.mul(a, b) * 3
+
+    def made():
+        tracer = Tracer()
+        with tracer.override:
+            gc.collect()  # while a thread is in it, it is none
+            assert (torch.ones(()) * 2).item() == 6
+        return weakref.ref(tracer)
+
+    references = [made() for _ in range(5)]
+    gc.collect()
+    assert not any(reference() for reference in references)
+
+
+def test_a_function_may_leave_out_one_of_several_results():
+    """As convolution_backward does with the gradient of an input that needs none."""
+    backward = torch.ops.aten.convolution_backward.default
+    calls = []
+
+    def count(*args, **kwargs):
+        results = backward(*args, **kwargs)
+        calls.append([result is None for result in results])
+        return results
+
+    convolution = torch.nn.Conv2d(1, 1, 3)
+    with torchext.override("aten::convolution_backward", count):
+        convolution(torch.ones(1, 1, 4, 4)).sum().backward()
+    assert calls == [[True, False, False]]
+    assert convolution.weight.grad.unique().item() == 4
 
 
 def test_installing_warns_of_nothing_and_hides_no_warning():

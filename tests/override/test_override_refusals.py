@@ -50,6 +50,8 @@ def test_what_cannot_be_overridden_is_refused(arguments, message):
         ("AutogradCPU", "'AutogradCPU' is no backend"),
         ("CompositeImplicitAutograd", "'CompositeImplicitAutograd' is no backend"),
         ("QuantizedCPU", "aten::dot has no kernel for QuantizedCPU"),
+        ("Sparse", "'Sparse' is for several backends: name one of them, such as SparseCPU"),
+        ("Dense", "'Dense' is for several backends"),
     ],
 )
 def test_an_override_is_for_a_backend_that_has_a_kernel(key, message):
