@@ -181,6 +181,15 @@ def test_ccache_before_the_c_compiler_is_no_flag(monkeypatch):
     assert os.environ["CC"] == "cc"
 
 
+def test_what_a_build_needs_and_lacks_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "yaml", None)  # then importing it fails
+    with pytest.raises(SystemExit, match="building needs pyyaml: python -m pip install pyyaml"):
+        environment.prepare(platforms.PLATFORMS["linux"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match="building needs ninja: python -m pip install ninja"):
+        environment.prepare(platforms.PLATFORMS["linux"])
+
+
 def test_flags_in_cxx_are_refused(monkeypatch):
     monkeypatch.setenv("CXX", "c++ -m32")
     with pytest.raises(SystemExit, match="flags go into CXXFLAGS"):

@@ -84,6 +84,20 @@ def test_moving_yaml_lines_compiles_nothing(project):
     assert project.build().compiled == []
 
 
+def test_objects_of_sources_outside_of_the_project_are_inside(project, tmp_path):
+    """In the folder of this torch, this flavour and this library."""
+    (tmp_path / "outside.cpp").write_text("int outside() { return 1; }\n")
+    outside = os.path.relpath(tmp_path / "outside.cpp", project.folder)
+    assert outside.startswith("..")
+    project.edit("setup.py", '"csrc/*.cpp"', f'"csrc/*.cpp", {outside!r}')
+    build = project.build()
+    assert build.status == 0, build.text
+    assert len(build.compiled) == 1
+    (found,) = project.folder.glob("build/**/outside.o")
+    (library,) = project.folder.glob("build/temp-torch-*/sample_ops._C")
+    assert library in found.parents
+
+
 def test_another_flag_compiles_everything(project):
     build = project.build(**flags("-DANOTHER_FLAG"))
     assert {f"csrc/{path.name}" for path in SAMPLE.glob("csrc/*.cpp")} <= set(build.compiled)

@@ -10,11 +10,14 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from sample_project import COMMAND, Project, flags, python, run
+
+from torchext.toolchain.one_build import _builds
 
 pytestmark = pytest.mark.slow
 
@@ -122,6 +125,18 @@ def is_alive(pid: int) -> bool:
         os.kill(pid, 0)
         return True
     return False
+
+
+def test_compilers_are_found_through_a_symbolic_link(tmp_path):
+    """Whose working directory is spelled without it."""
+    (tmp_path / "real" / "objects").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    linked = str(tmp_path / "link" / "objects")
+    command = [sys.executable, "-c", "import time; time.sleep(600)", "-o", "a.o"]
+    with subprocess.Popen(command, cwd=linked) as compiler:
+        found = [_builds(str(compiler.pid), folder) for folder in (linked, str(tmp_path / "other"))]
+        compiler.kill()
+    assert found == [True, False]
 
 
 def test_compilers_that_outlive_ninja_are_waited_for(project, tmp_path):

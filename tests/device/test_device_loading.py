@@ -3,6 +3,7 @@
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,32 @@ def test_nothing_is_rebuilt_when_nothing_changed(shared_object):
     result = run("import torchext.testing as t; print(t.device(), t.device())")
     assert result.stdout == "torchext:0 torchext:0\n", result.stderr
     assert shared_object.stat().st_mtime_ns == before
+
+
+def test_the_ninja_of_the_environment_is_found(shared_object, tmp_path, monkeypatch):
+    """Whether or not the environment is activated. Nothing is compiled, so that no compiler is
+    needed; torch would compile again without a ccache that it has found before."""
+    if ccache := shutil.which("ccache"):
+        (tmp_path / "ccache").symlink_to(ccache)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = run("import torchext.testing as t; print(t.device())")
+    assert result.stdout == "torchext:0\n", result.stderr
+
+
+def test_a_build_that_failed_is_built_the_next_time(device, tmp_path):
+    """And not taken for built by torch, which keeps in mind what it has begun."""
+    result = run(
+        "import importlib, os, pathlib, torchext.testing\n"
+        "device = importlib.import_module('torchext.testing.device')\n"
+        f"device._build_directory = lambda: pathlib.Path({str(tmp_path)!r})\n"
+        "os.environ['CXX'] = 'false'\n"
+        "for _ in range(2):\n"
+        "    try:\n"
+        "        device._build()\n"
+        "    except RuntimeError as error:\n"
+        "        print(str(error).partition(':')[0])\n"
+    )
+    assert result.stdout == "the test device was not built\n" * 2, result.stderr
 
 
 def test_compilers_of_a_killed_build_are_waited_for(shared_object, tmp_path):

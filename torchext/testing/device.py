@@ -20,9 +20,11 @@ from torch.utils import cpp_extension
 
 from .. import fallback
 from ..runtime import runtime
+from ..toolchain import environment
 from ..toolchain.one_build import one_build
 
 NAME = "torchext"
+_LIBRARY = "torchext_test_device"
 
 _CFLAGS = ["-O1", "-fvisibility=hidden"]
 # --as-needed drops libtorch_python, which cpp_extension always names.
@@ -84,19 +86,26 @@ def _build() -> str:
     """Compile and load csrc/testing; return the path of the shared object."""
     sources = sorted(str(source) for source in (_csrc() / "testing").glob("*.cpp"))
     directory = _build_directory()
+    environment.put_ninja_on_path()
     with one_build(str(directory / "torchext.lock"), str(directory)):
         # cpp_extension's own, for which it waits for ever: of a build that was killed
         (directory / "lock").unlink(missing_ok=True)
-        return cpp_extension.load(
-            "torchext_test_device",
-            sources,
-            extra_cflags=_CFLAGS,
-            extra_include_paths=[str(_csrc() / "include")],
-            # load() appends to the list that it is given.
-            extra_ldflags=list(_LDFLAGS),
-            build_directory=str(directory),
-            is_python_module=False,
-        )
+        try:
+            return cpp_extension.load(
+                _LIBRARY,
+                sources,
+                extra_cflags=_CFLAGS,
+                extra_include_paths=[str(_csrc() / "include")],
+                # load() appends to the list that it is given.
+                extra_ldflags=list(_LDFLAGS),
+                build_directory=str(directory),
+                is_python_module=False,
+            )
+        except Exception as error:
+            raise RuntimeError(f"the test device was not built: {error}") from error
+        finally:
+            # or else it takes what it did not build for built, the next time
+            cpp_extension.JIT_EXTENSION_VERSIONER.entries.pop(_LIBRARY, None)
 
 
 def _csrc() -> Path:
@@ -153,6 +162,8 @@ def _device_module(library: ctypes.CDLL) -> types.ModuleType:
     module.is_available = lambda: True
     module.is_initialized = lambda: True
     module._initialized = True  # torch.utils.checkpoint asks before it saves the generator
+    # Without it torch 2.11 takes the device for one that nobody has used yet.
+    module._lazy_init = lambda: None
     module.device_count = library.torchext_test_device_count
     module.current_device = library.torchext_test_device_current
     module.set_device = lambda device: exchange(device) and None

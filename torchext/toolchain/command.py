@@ -121,6 +121,8 @@ class BuildExtension(cpp_extension.BuildExtension):
         sources = [*library.sources, *manifest.sources, *manifest.python_sources]
         if not self.cuda.home:
             sources = [path for path in sources if not path.endswith(".cu")]
+        # the object of a path that leads out of the project would be outside of the folder of them
+        sources = [os.path.abspath(p) if p.startswith(os.pardir) else p for p in sources]
         by_object: dict[str, str] = {}
         for path in sources:
             other = by_object.setdefault(os.path.splitext(path)[0], path)

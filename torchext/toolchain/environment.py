@@ -18,6 +18,11 @@ def prepare(platform: Platform) -> None:
     """Set CXX, MAX_JOBS and the message language for this process, or stop and say why."""
     if not shutil.which("ninja"):
         raise SystemExit("error: building needs ninja: python -m pip install ninja")
+    try:
+        import yaml  # noqa: F401  the code generator reads the specs with it
+    except ImportError:
+        message = "error: building needs pyyaml: python -m pip install pyyaml"
+        raise SystemExit(message) from None
     os.environ["CXX"] = find_compiler(platform)
     if "CC" in os.environ:  # torch takes all words but the first for flags
         os.environ["CC"] = shlex.join(_without_wrapper(shlex.split(os.environ["CC"])))

@@ -46,14 +46,18 @@ def _wait_for_orphans(objects: str) -> None:
 
 
 def _builds(process: str, objects: str) -> bool:
-    """Whether a process is ninja in one of the folders, or compiles or links there."""
+    """Whether a process is ninja in one of the folders, or compiles or links there.
+
+    A path of its command is spelled as here, or without symbolic links, as working directories are.
+    """
+    real = os.path.realpath(objects)
     try:
         with open(f"/proc/{process}/cmdline", "rb") as file:
             command = file.read().replace(b"\0", b" ")
-        if f" -o {objects}".encode() in command:
+        if any(f" -o {path}".encode() in command for path in (objects, real)):
             return True
         is_ninja = os.path.basename(command.partition(b" ")[0]) == b"ninja"
         writes = is_ninja or b" -o " in command
-        return writes and os.readlink(f"/proc/{process}/cwd").startswith(objects)
+        return writes and os.readlink(f"/proc/{process}/cwd").startswith(real)
     except OSError:
         return False  # it has ended, or is another user's

@@ -20,17 +20,18 @@ namespace testing {
 inline at::Tensor host_access(const at::Tensor& tensor) {
   using Open = int(const void*);
   using Close = void(const void*);
-  // The device is an object of its own that no library links.
+  const auto expect = [&](bool is_of_the_device) {
+    TORCH_CHECK(is_of_the_device, "expected a tensor of the test device, not of ", tensor.device());
+  };
+  expect(tensor.device().type() == c10::kPrivateUse1);
+  // The device is an object of its own that no library links, loaded before there are tensors of it.
   static Open* const open = find_function<Open>("torchext_test_device_open");
   static Close* const close = find_function<Close>("torchext_test_device_close");
   TORCH_CHECK(
       open != nullptr && close != nullptr,
       "the test device is not loaded: call torchext.testing.device() first");
   void* data = tensor.data_ptr();
-  TORCH_CHECK(
-      tensor.device().type() == c10::kPrivateUse1 && open(data) == 0,
-      "expected a tensor of the test device, not of ",
-      tensor.device());
+  expect(open(data) == 0);
   // closed before the tensor is let go: captures end from the last
   const std::shared_ptr<void> opened(data, [](void* pages) { close(pages); });
   const auto options = at::TensorOptions().dtype(tensor.dtype());
