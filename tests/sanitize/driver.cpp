@@ -4,14 +4,19 @@
 //
 // The threads make the process's first calls; then each runs forward, backward and in-place calls on
 // tensors of its own, on tensors that all share, backward through one shared graph, and through one
-// that the first to pass releases, inference mode and autocast. The results are compared with those
-// of one thread. `driver seeded` runs the seeded race instead.
+// that the first to pass releases, inference mode and autocast; on the test device, where operators
+// fall back to the CPU; and some of them in an override that the others have not. The results are
+// compared with those of one thread. `driver seeded` runs the seeded race instead.
+#include "override.h"
+
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/InferenceMode.h>
 #include <myns/ops.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
+#include <torch/library.h>
+#include <torchext/cpu_fallback.h>
 
 #include <dlfcn.h>
 
@@ -19,6 +24,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -140,6 +146,58 @@ void release_one_graph(const Expected& expected, int count) {
   }
 }
 
+/// Runs an operator's kernel of ATen's, on the thread that enters it.
+class Overriding {
+ public:
+  explicit Overriding(const torchext::runtime::Override& override) : override_(override) {
+    override_.enter();
+  }
+  Overriding(const Overriding&) = delete;
+  Overriding& operator=(const Overriding&) = delete;
+  ~Overriding() {
+    override_.exit();
+  }
+
+ private:
+  const torchext::runtime::Override& override_;
+};
+
+torchext::runtime::Override multiplication_of_aten() {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const auto own = dispatcher.findSchemaOrThrow("myns::mul", "Tensor");
+  const auto other = dispatcher.findSchemaOrThrow("aten::mul", "Tensor");
+  return {
+      torchext::runtime::installed(own, c10::DispatchKey::CPU),
+      std::make_shared<torchext::runtime::OperatorKernel>(other)};
+}
+
+/// The loss on the device, without gradients: its backward would run in threads of autograd's, which
+/// synchronize in a library that is not instrumented.
+void find_on_device(const Expected& expected, c10::DeviceIndex index) {
+  const at::Device device(at::kPrivateUse1, index);
+  const Tensor x = expected.x.to(device), weight = expected.weight.to(device);
+  expect_close("a loss on the device", loss(x, weight).cpu(), expected.loss);
+  if (!at::rand({4}, x.options()).lt(1).all().item<bool>()) {
+    std::fprintf(stderr, "random numbers of the device are not below 1\n");
+    ++mistakes;
+  }
+}
+
+void work_on_devices(
+    const Expected& expected, const torchext::runtime::Override& override, int thread, int calls) {
+  const int64_t mode = torchext::push_fallback_mode(torchext::FallbackMode::kSilent);
+  for (int i = 0; i < calls; ++i) {
+    find_on_device(expected, static_cast<c10::DeviceIndex>((thread + i) % 2));
+    if (thread % 2 == 0) {
+      const Overriding own_kernel(override);
+      expect_same(find(expected.x, expected.weight), expected);
+    } else {
+      expect_same(find(expected.x, expected.weight), expected);
+    }
+  }
+  torchext::pop_fallback_mode(mode);
+}
+
 void work(const Expected& expected, const Tensor& shared_x, const Tensor& shared_loss, int calls) {
   for (int i = 0; i < calls; ++i) {
     expect_same(find(expected.x, expected.weight), expected);
@@ -156,6 +214,7 @@ void work(const Expected& expected, const Tensor& shared_x, const Tensor& shared
 }
 
 int run_threads(int count, int calls) {
+  c10::register_privateuse1_backend("torchext");
   at::manual_seed(0);
   Expected expected;
   expected.x = at::rand({16, 32}, at::kDouble) + 0.5;
@@ -172,8 +231,14 @@ int run_threads(int count, int calls) {
   for (int i = 0; i < calls; ++i) {
     release_one_graph(expected, count);
   }
+  const torchext::runtime::Override override = multiplication_of_aten();
+  in_threads(count, [&](int i) { work_on_devices(expected, override, i, calls); });
   std::printf("%d threads, %d calls each, %d mistakes\n", count, calls, mistakes.load());
   return mistakes.load() == 0 ? 0 : 1;
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&torchext::cpu_fallback<>>());
 }
 
 int run_seeded() {

@@ -19,9 +19,6 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-from torchext.compat import cxx_standard  # noqa: E402
-
 HERE = Path(__file__).resolve().parent
 COPIED = ("codegen", "csrc", "torchext", "tests/ops", "tests/sanitize", "tests/conftest.py",
           "setup.py", "pyproject.toml", "native_functions.yaml", "derivatives.yaml", "README.md",
@@ -182,22 +179,27 @@ def _runtime(name: str) -> str:
 
 
 def _build_driver(sanitizer: Sanitizer) -> str:
-    """Compile and link driver.cpp with the library."""
-    from torch.utils.cpp_extension import include_paths, library_paths
+    """Compile driver.cpp, with the test device and what of the overrides is not Python's, and link
+    it with the library."""
+    from torch.utils.cpp_extension import load
 
-    folder, libraries = sanitizer.folder, library_paths()
-    generated = folder / "build" / "generated" / "myns" / "include"
-    includes = [folder / "csrc" / "include", generated, *include_paths()]
-    driver = str(folder / "driver")
-    command = [
-        os.environ.get("CXX", "c++"), f"-std={cxx_standard()}", *FLAGS[sanitizer.kind].split(),
-        *(f"-I{path}" for path in includes), str(HERE / "driver.cpp"), "-o", driver,
-        f"-L{folder / 'torchext'}", "-l:_C.so", *(f"-L{path}" for path in libraries),
-        "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10",
-        *(f"-Wl,-rpath,{path}" for path in (folder / "torchext", *libraries)),
-    ]  # fmt: skip
-    subprocess.run(command, check=True)
-    return driver
+    folder, flags = sanitizer.folder, FLAGS[sanitizer.kind].split()
+    runtime, generated = folder / "csrc" / "runtime", folder / "build" / "generated" / "myns"
+    sources = [
+        HERE / "driver.cpp",
+        runtime / "override.cpp",
+        *(folder / "csrc/testing").glob("*.cpp"),
+    ]
+    includes = [folder / "csrc" / "include", runtime, generated / "include"]
+    built = folder / "build" / "driver"
+    built.mkdir(parents=True, exist_ok=True)
+    libraries = [f"-L{folder / 'torchext'}", "-l:_C.so", f"-Wl,-rpath,{folder / 'torchext'}"]
+    return load(
+        "driver", sorted(map(str, sources)), extra_cflags=flags,
+        extra_ldflags=[*flags, "-Wl,--no-as-needed", *libraries],
+        extra_include_paths=list(map(str, includes)), build_directory=str(built),
+        is_python_module=False, is_standalone=True,
+    )  # fmt: skip
 
 
 CHECKS = {"address": check_address, "thread": check_thread}
