@@ -7,6 +7,8 @@ imports torch only where the option is given.
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 
@@ -28,8 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave out the project's own tests where none is asked for."""
+    """Leave out the project's own tests where none is asked for; find what was built in place."""
     if config.getoption("--torchext"):
+        sys.path.insert(0, str(config.invocation_params.dir))  # as `python -m pytest` does
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args[:] = []
         return
@@ -63,13 +66,13 @@ class Library(pytest.Collector):
     """The operators of one library."""
 
     def collect(self) -> list[pytest.Item]:
-        from torchext.testing.checking import Runner, facts_of
+        from torchext.testing.checking import Runner, table_of
 
         names = self.config.getoption("--torchext")
         device = self.config.getoption("--torchext-device") or "cpu"
         known = self.config.getoption("--torchext-known-failures")
         try:
-            others = {facts_of(name)[0].namespace for name in names if name != self.name}
+            others = {table_of(name).namespace for name in names if name != self.name}
             runner = Runner(self.name, known_failures=known, other_namespaces=others, device=device)
         except (AssertionError, ImportError, OSError, RuntimeError, ValueError) as error:
             raise self.CollectError(f"--torchext {self.name}: {error}") from error

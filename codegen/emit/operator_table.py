@@ -14,16 +14,22 @@ from ..plan import AutogradPlan, OperatorPlan, Plan
 from ..template import fill
 
 _TABLE = """
-{"namespace": $namespace, "operators": [
+{"namespace": $namespace, "overrides": $overrides, "operators": [
 $operators
 ]}
 """
 
 
 def emit(plan: Plan) -> Iterator[File]:
-    """One file, a line for each operator in the order of the spec."""
+    """One file, a line for each operator in the order of the spec; PyTorch's by name only."""
     operators = [json.dumps(_operator(op)) for op in plan.operators if not op.override]
-    text = fill(_TABLE, namespace=json.dumps(plan.namespace), operators=",\n".join(operators))
+    overrides = [str(op.operator.name) for op in plan.operators if op.override]
+    text = fill(
+        _TABLE,
+        namespace=json.dumps(plan.namespace),
+        overrides=json.dumps(overrides),
+        operators=",\n".join(operators),
+    )
     yield File("python/operators.json", text, "python")
 
 

@@ -2,10 +2,13 @@
 """Every check fails for a mistake of its kind, and for no operator that has none."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
 
+import torchext
 from torchext.compat import version
 from torchext.testing import CheckError, check, samples
 from torchext.testing.checking import Runner
@@ -20,6 +23,7 @@ FAILURES = {
     "wrong_second": ("gradgradcheck", "Jacobian mismatch"),
     "reads_memory": ("layouts vmap meta", "with permuted arguments: .*not close"),
     "needs_elements": ("empty", "size 3 -> 0: the operator raises .* its Meta kernel gives"),
+    "wrong_scalar": ("empty", "with no dimension, gradcheck: Jacobian mismatch"),
     "claims_int": ("dtypes", "torch.int64 is in `dtypes:`, and raises RuntimeError"),
     "bad_half": ("dtypes", "torch.float16 against float64"),
     "twice_": ("forms opcheck compile compile_dynamic", "not close"),
@@ -158,6 +162,29 @@ def test_the_same_mistakes_are_found_on_another_device(faulty_library, device):
     assert reasons["factory"] == {"no sample has a tensor on torchext:0"}
 
 
+def test_the_modes_of_the_fallback_are_the_users(device):
+    """An operator that runs on the CPU has no mistake, and the one warning is kept for them."""
+    with torchext.fallback.mode("error"):
+        assert check("myns", operators=["neg"], checks=["device"]).passed
+    torchext.fallback.reset_stats()
+    with torchext.fallback.mode("warn"):
+        assert check("myns", operators=["neg"], checks=["device"]).passed
+        with pytest.warns(UserWarning, match="myns::neg"):
+            torch.ops.myns.neg(torch.ones(2, device=device))
+
+
+def test_a_backward_before_the_test_device_is_warned_of():
+    program = (
+        "import torch, torchext.testing as t\n"
+        "torch.ones(1, requires_grad=True).backward()\n"
+        "r = t.check('myns', operators=['neg'], checks=['device', 'meta'])\n"
+        "assert r.cells['neg', 'device'].state.name == 'NOTHING' and r.passed"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "<string>:3: UserWarning: the check 'device' has nothing to check" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("device_name", "error", "words"),
     [
@@ -245,12 +272,13 @@ def test_a_test_device_that_cannot_be_built_is_said_once(faulty_library, tmp_pat
     monkeypatch.setattr(transforms.test_devices, "device", unwritable)
     transforms._comparison_device.cache_clear()
     try:
-        report = check(
-            faulty_library,
-            operators=["twice", "right"],
-            checks=["device", "pickle"],
-            known_failures=known_failures(tmp_path, "twice device: has none\n"),
-        )
+        with pytest.warns(UserWarning, match="has nothing to check: .* is not writable"):
+            report = check(
+                faulty_library,
+                operators=["twice", "right"],
+                checks=["device", "pickle"],
+                known_failures=known_failures(tmp_path, "twice device: has none\n"),
+            )
     finally:
         transforms._comparison_device.cache_clear()
     line = "– device, every operator: the test device cannot be used: build/testing is not writable"
@@ -295,7 +323,7 @@ def test_mistakes_in_the_file_of_known_failures(line, words, faulty_library, tmp
 
 
 def test_a_library_without_a_table_of_operators_says_so(faulty_library, tmp_path):
-    from torchext.testing.facts import read_facts
+    from torchext.testing.facts import read_table
 
     with pytest.raises(FileNotFoundError, match="has no table of operators .* build it again"):
-        read_facts(str(tmp_path / "_C.so"))
+        read_table(str(tmp_path / "_C.so"))

@@ -3,19 +3,21 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 from library_build import ROOT
 
 CHECKS = 16
-TESTS = 52 * CHECKS
+TESTS = 53 * CHECKS
 
 
-def run_pytest(folder, *arguments):
+def run_pytest(folder, *arguments, pytest=(sys.executable, "-m", "pytest")):
     """Run pytest in a folder; returns the exit status and what it printed."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments]
+    command = [*pytest, "-p", "no:cacheprovider", "-q", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
     environment.pop("PYTEST_ADDOPTS", None)
     result = subprocess.run(
@@ -107,6 +109,22 @@ def test_the_plugin_may_be_named_where_it_is_installed(tmp_path):
     (tmp_path / "test_own.py").write_text("def test_own():\n    assert True\n")
     status, printed = run_pytest(tmp_path, "-p", "torchext.pytest_plugin", "test_own.py")
     assert status == 0, printed
+
+
+def test_the_script_of_pytest_finds_a_package_of_its_folder(faulty_library, tmp_path):
+    """Which it does not put on the path, other than `python -m pytest`."""
+    package = tmp_path / "in_place"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    for suffix in (".so", ".json", "_python.so", "_operators.json"):
+        beside = faulty_library.with_name(f"{faulty_library.stem}{suffix}")
+        (package / beside.name).symlink_to(beside)
+    script = shutil.which("pytest", path=sysconfig.get_path("scripts"))
+    status, printed = run_pytest(
+        tmp_path, "--collect-only", "--torchext", "in_place", pytest=[script]
+    )
+    assert status == 0, printed
+    assert "in_place::right::opcheck" in printed
 
 
 def test_without_the_option_pytest_does_not_import_torch(tmp_path):

@@ -2643,7 +2643,7 @@ void add_node_classes_0(PyObject* classes) {
             self.generated(operator_table),
             """\
 === python/operators.json
-{"namespace": "goldens", "operators": [
+{"namespace": "goldens", "overrides": [], "operators": [
 {"name": "mul.Tensor", "schema": "mul.Tensor(Tensor self, Tensor other) -> Tensor", "location": "native_functions.yaml:1", "functional": null, "composite": false, "cpu_fallback": ["PrivateUse1"], "gradients": ["self", "other"], "refuses_gradients": false, "own_autograd": false, "shape_rule": false, "tangents": true, "autocast": null, "dtypes": {}, "samples": []},
 {"name": "blend", "schema": "blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)", "location": "native_functions.yaml:9", "functional": null, "composite": false, "cpu_fallback": [], "gradients": ["parts", "weight"], "refuses_gradients": false, "own_autograd": false, "shape_rule": false, "tangents": true, "autocast": null, "dtypes": {}, "samples": []},
 {"name": "mul_.Tensor", "schema": "mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "location": "native_functions.yaml:15", "functional": "mul.Tensor", "composite": false, "cpu_fallback": [], "gradients": ["self", "other"], "refuses_gradients": false, "own_autograd": false, "shape_rule": false, "tangents": true, "autocast": null, "dtypes": {}, "samples": []},

@@ -74,10 +74,10 @@ def subjects(library: str) -> Iterator[tuple[str, Callable[[], object]]]:
     """Every operator of a library on its first sample: a call, and, where it has a gradient, a call
     with backward."""
     from torchext.library import loaded_path
-    from torchext.testing.facts import read_facts
+    from torchext.testing.facts import read_table
     from torchext.testing.subject import Subject
 
-    for facts in read_facts(loaded_path(library)):
+    for facts in read_table(loaded_path(library)).operators:
         subject = Subject(facts)
         given = subject.with_outs(subject.calls()[0])
         overload, args, kwargs = subject.overload, given.args, given.kwargs

@@ -70,6 +70,19 @@ assert "overridetest::square" not in torch._C._dispatch_get_all_op_names()
     )
 
 
+def test_check_names_the_kernels_of_pytorchs_operators_that_it_does_not_check(library):
+    run(
+        """
+from torchext.testing import check
+report = check(library, operators=["add.Tensor"], checks=["meta"])
+assert "aten::add.Tensor" in report.overrides
+line = f"kernels for PyTorch's own, not checked: {', '.join(report.overrides)}"
+assert line in str(report).splitlines()
+""",
+        library=library,
+    )
+
+
 def test_nothing_warns_and_later_overrides_still_do(library):
     text = run(
         """

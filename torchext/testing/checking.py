@@ -14,11 +14,12 @@ from pathlib import Path
 
 import torch
 
+from .. import fallback
 from .. import library as libraries
 from . import device as test_device
 from .checks import CHECKS
 from .checks.transforms import comparison_device
-from .facts import Facts, read_facts
+from .facts import Facts, Table, read_table
 from .known_failures import KnownFailures
 from .report import Cell, Report, State
 from .subject import NotApplicable, Refused, Subject, Unavailable, fork_rng, seed_generators
@@ -62,11 +63,13 @@ def check(
     ends the process, the last mark is that before it. Raises ValueError for names that mean
     nothing, ImportError where the library cannot be loaded, and what torch raises for a device that
     is not there. Takes a few seconds an operator, most of them in torch.compile. The test device,
-    which the check "device" takes on the CPU, needs a process that has run no backward yet.
+    which the check "device" takes on the CPU, needs a process that has run no backward yet; there
+    and where it cannot be built a warning says that this check has nothing to check. Operators of
+    PyTorch that the library has kernels for are not checked, and are named below the matrix.
     """
     runner = Runner(library, operators, checks, known_failures, device=device)
-    if runner.needs_test_device:
-        prepare_test_device()
+    if runner.needs_test_device and (reason := prepare_test_device()):
+        warnings.warn(f"the check 'device' has nothing to check: {reason}", stacklevel=2)
     report = runner.new_report()
     _print(report.heading() + "\n")
     for subject in runner.subjects:
@@ -103,8 +106,9 @@ class Runner:
         device: str | torch.device = "cpu",
     ) -> None:
         self.device = _usable(device)
-        facts = facts_of(library)
-        self.namespace = facts[0].namespace
+        table = table_of(library)
+        facts, self.overrides = table.operators, table.overrides
+        self.namespace = table.namespace
         self.checks = _chosen(checks, list(CHECKS), "check")
         names = [f.name for f in facts]
         wanted = set(_chosen(operators, names, "operator", f"{self.namespace}::"))
@@ -126,7 +130,7 @@ class Runner:
         made = [s.facts.name for s in self.subjects if s.samples and s.has_made_samples]
         return Report(
             self.namespace, torch.__version__, str(self.device), self.checks, places,
-            made_samples=made,
+            made_samples=made, overrides=self.overrides,
         )  # fmt: skip
 
     def cell(self, subject: Subject, name: str) -> Cell:
@@ -145,12 +149,12 @@ class Runner:
         return Cell(subject.facts.name, name, state, reason, seconds, error)
 
 
-def facts_of(library: str | os.PathLike) -> list[Facts]:
-    """What the table of a library says, which is loaded; ValueError where it has no operators."""
-    facts = read_facts(libraries.loaded_path(library))
-    if not facts:
-        raise ValueError(f"{os.fspath(library)} has no operators")
-    return facts
+def table_of(library: str | os.PathLike) -> Table:
+    """The table of a library, which is loaded; ValueError where it has no operators of its own."""
+    table = read_table(libraries.loaded_path(library))
+    if not table.operators:
+        raise ValueError(f"{os.fspath(library)} has no operators of its own")
+    return table
 
 
 def _usable(device: str | torch.device) -> torch.device:
@@ -182,7 +186,7 @@ def _chosen(
 
 def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | None]:
     try:
-        with _quiet(), fork_rng(subject.device):
+        with _quiet(), fallback.mode("silent"), fork_rng(subject.device):
             seed_generators(subject.device)
             if name != "samples":
                 try:
@@ -217,10 +221,13 @@ def _quiet() -> Iterator[None]:
             functorch._set_vmap_fallback_warning_enabled(True)
 
 
-def prepare_test_device() -> None:
-    """Bring the test device up before the first backward; its check says why it cannot be."""
-    with contextlib.suppress(Unavailable):
+def prepare_test_device() -> str:
+    """Bring the test device up before the first backward; return why it cannot be, or ''."""
+    try:
         comparison_device()
+    except Unavailable as reason:
+        return str(reason)
+    return ""
 
 
-__all__ = ["CheckError", "Facts", "Runner", "check", "facts_of", "prepare_test_device"]
+__all__ = ["CheckError", "Facts", "Runner", "check", "prepare_test_device", "table_of"]

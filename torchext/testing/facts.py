@@ -48,8 +48,17 @@ def overload_of(namespace: str, name: str) -> torch._ops.OpOverload:
     return getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
 
 
-def read_facts(library: str) -> list[Facts]:
-    """The operators of the shared object at this path, in the order of their spec.
+@dataclass(frozen=True)
+class Table:
+    """What a library has."""
+
+    namespace: str
+    operators: list[Facts]  # in the order of their spec
+    overrides: list[str]  # PyTorch's own that it has kernels for, such as "aten::add.Tensor"
+
+
+def read_table(library: str) -> Table:
+    """The table of the shared object at this path.
 
     Raises FileNotFoundError or ValueError with what to do where a library has no table, or another
     one: it was built by an older torchext.
@@ -62,7 +71,8 @@ def read_facts(library: str) -> list[Facts]:
         message = f"{library} has no table of operators ({path}); build it again"
         raise FileNotFoundError(message) from None
     try:
-        return [Facts(content["namespace"], **entry) for entry in content["operators"]]
-    except TypeError:  # other keys
+        operators = [Facts(content["namespace"], **entry) for entry in content["operators"]]
+        return Table(content["namespace"], operators, content["overrides"])
+    except (KeyError, TypeError):  # other keys
         message = f"{path} is of another version of torchext; build the library again"
         raise ValueError(message) from None

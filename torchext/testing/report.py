@@ -54,6 +54,7 @@ class Report:
     locations: dict[str, str]  # operator -> FILE:LINE, in the order of the spec
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
     made_samples: list[str] = field(default_factory=list)  # operators whose samples were made
+    overrides: list[str] = field(default_factory=list)  # PyTorch's, which are not checked
 
     def add(self, cell: Cell) -> None:
         """Take in a cell."""
@@ -102,6 +103,8 @@ class Report:
         lines = ["", *self._totals()]
         if self.made_samples:
             lines.append(f"samples made from the schema: {', '.join(self.made_samples)}")
+        if self.overrides:
+            lines.append(f"kernels for PyTorch's own, not checked: {', '.join(self.overrides)}")
         lines += self._idle_checks()
         for state in (State.KNOWN, State.REFUSED):
             for cell in self.cells.values():

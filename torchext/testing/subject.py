@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -54,6 +55,13 @@ class Subject:
 
     def __post_init__(self) -> None:
         self.samples, self.has_made_samples = samples_of(self.facts)
+
+    def with_samples(self, samples: list[Sample]) -> Subject:
+        """The same subject, with what has been found out of it, on other samples."""
+        self.taken  # noqa: B018  which is of the operator, and not of these samples
+        other = copy.copy(self)
+        other.samples = samples
+        return other
 
     @cached_property
     def overload(self) -> torch._ops.OpOverload:

@@ -118,6 +118,10 @@ at::Tensor needs_elements_cpu(const Tensor& x) {
   return x * 2;
 }
 
+at::Tensor wrong_scalar_cpu(const Tensor& x) {
+  return x.dim() == 0 ? at::full_like(x, 7) : -x;
+}
+
 at::Tensor claims_int_cpu(const Tensor& x) {
   TORCH_CHECK(x.is_floating_point(), "faultytest::claims_int: floating point only");
   return x * 2;

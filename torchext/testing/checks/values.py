@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results where arguments are laid out otherwise, empty, or of other dtypes, and on Meta.
+"""Results where arguments are laid out otherwise, or of other dtypes, and on Meta.
 
 Their messages are whole: PYTEST_DONT_REWRITE.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from ..calls import Call, assert_same_others, cotangents, others_of, strided_copy
-from ..samples import Sample, could_index, is_integer, resized, sizes_in, zero_dim
+from ..samples import is_integer
 from ..subject import NotApplicable, Refused, Subject
 
 
@@ -131,33 +131,9 @@ def _assert_close(found, wanted, what: str) -> None:
     )
 
 
-def empty(subject: Subject) -> None:
-    """With a dimension of size 0, or none at all, the operator and its Meta kernel agree: both
-    refuse, or both give tensors of the same sizes. Sizes stay where integers could be places."""
-    tried = 0
-    for sample in subject.samples:
-        changed = [(f"size {n} -> 0", resized(sample, n, 0)) for n in sizes_in(sample)]
-        for what, other in [*changed, ("no dimension", zero_dim(sample))]:
-            if other == sample or could_index(other):
-                continue
-            if _fits(subject, other):
-                _check_agreement(subject, other, what)
-                tried += 1
-    if not tried:
-        raise NotApplicable("no sample has a tensor whose size could be another")
-
-
-def _fits(subject: Subject, sample: Sample) -> bool:
-    """Whether the in-place form has room for its result; a sample that is refused fits."""
-    try:
-        return subject.fits(subject.call(sample))
-    except Exception:  # as the operator likes
-        return True
-
-
-def _check_agreement(subject: Subject, sample: Sample, what: str) -> None:
-    call = subject.call(sample)
-    real, meta = _outcome(subject, call), _outcome(subject, _on_meta(call))
+def check_agreement(subject: Subject, call: Call, what: str) -> None:
+    """Check that operator and Meta kernel both refuse, or give tensors of the same sizes."""
+    real, meta = outcome(subject, call), outcome(subject, _on_meta(call))
     refused = isinstance(real, Exception), isinstance(meta, Exception)
     assert refused[0] == refused[1], (
         f"with {what}: the operator {_said(real)}, and its Meta kernel {_said(meta)}"
@@ -168,7 +144,8 @@ def _check_agreement(subject: Subject, sample: Sample, what: str) -> None:
         )
 
 
-def _outcome(subject: Subject, call: Call):
+def outcome(subject: Subject, call: Call) -> tuple[torch.Tensor, ...] | Exception:
+    """What a call returns or raises."""
     try:
         return subject.run(call)
     except Exception as error:  # a refusal, which is an outcome
@@ -289,7 +266,7 @@ def _name(dtype: torch.dtype) -> str:
 def _check_taken(subject: Subject, call: Call, dtype: torch.dtype, changed: list[str]) -> None:
     if not _has_room(subject, call):
         return
-    found = _outcome(subject, call)
+    found = outcome(subject, call)
     assert not isinstance(found, Exception), f"{dtype} is in `dtypes:`, and {_said(found)}"
     if subject.is_random:
         return
@@ -300,7 +277,7 @@ def _check_taken(subject: Subject, call: Call, dtype: torch.dtype, changed: list
             call = call.map_named(lambda name, t: t.abs() if name in changed else t)
         other = call.map_named(lambda name, t: t.to(wide) if name in changed else t)
         if subject.is_claimed(other, subject.claims):
-            outcomes = _outcome(subject, call), _outcome(subject, other)
+            outcomes = outcome(subject, call), outcome(subject, other)
             if not any(isinstance(outcome, Exception) for outcome in outcomes):
                 _check_agrees(*outcomes, f"{dtype} against {_name(wide)}")
             return
@@ -340,9 +317,9 @@ def _check_refused(
 ) -> None:
     try:
         # out= tensors are made by the functional form, which refuses first
-        outcome = _outcome(subject, call)
+        found = outcome(subject, call)
     except Exception as error:
-        outcome = error
-    assert isinstance(outcome, Exception), f"{dtype} is not in `dtypes:`, and {where} takes it"
-    says_it = "must have dtype" in str(outcome) and _name(dtype) in str(outcome)
-    assert says_it or not by_name, f"{dtype} is not in `dtypes:`, and {where} {_said(outcome)}"
+        found = error
+    assert isinstance(found, Exception), f"{dtype} is not in `dtypes:`, and {where} takes it"
+    says_it = "must have dtype" in str(found) and _name(dtype) in str(found)
+    assert says_it or not by_name, f"{dtype} is not in `dtypes:`, and {where} {_said(found)}"
