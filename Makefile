@@ -108,4 +108,4 @@ lint: $(VENV)/.installed
 
 clean:
 	rm -rf build dist *.egg-info torchext/_C.so torchext/_C_python.so torchext/_C.json \
-	    torchext/_runtime.so torchext/_runtime.json
+	    torchext/_C_operators.json torchext/_runtime.so torchext/_runtime.json
