@@ -118,6 +118,10 @@ at::Tensor needs_elements_cpu(const Tensor& x) {
   return x * 2;
 }
 
+at::Tensor to_float8(const Tensor& x) {
+  return x.to(at::kFloat8_e4m3fn);
+}
+
 at::Tensor wrong_scalar_cpu(const Tensor& x) {
   return x.dim() == 0 ? at::full_like(x, 7) : -x;
 }
