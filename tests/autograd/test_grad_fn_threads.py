@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Properties of grad_fn while threads run and free the node, and while hooks look at it."""
 
+import gc
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -201,6 +202,87 @@ def test_a_hook_that_is_read_may_free_the_node():
         _ = result.grad_fn._saved_self
     with pytest.raises(RuntimeError, match=FREED):
         result.sum().backward()
+
+
+def test_what_is_packed_may_look_at_the_node_at_its_end():
+    """Which frees it without its mutex."""
+    x = tensor()
+    seen, freed = [], []
+
+    class Packed:
+        def __init__(self, value):
+            self.value = value
+
+        def __del__(self):
+            try:
+                seen.append(result.grad_fn._saved_self)
+            except RuntimeError as error:
+                seen.append(str(error))
+
+    def unpack(packed):
+        if not freed:
+            freed.append(True)
+            torch.autograd.grad(result.sum(), x)
+        return packed.value
+
+    with torch.autograd.graph.saved_tensors_hooks(Packed, unpack):
+        result = OWN.sin(x)
+    (value,) = run_at_once(lambda: result.grad_fn._saved_self)
+    gc.collect()
+    assert torch.equal(value, x)
+    assert len(seen) == 1 and FREED in seen[0]
+
+
+def test_what_is_to_be_freed_when_it_is_read_cannot_be_run_again():
+    x, inside, done = tensor(), threading.Event(), threading.Event()
+    calls = []
+
+    def unpack(value):
+        calls.append(value)
+        if len(calls) == 1:
+            inside.set()
+            assert done.wait(SECONDS)
+        return value
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        result = OWN.sin(x)
+
+    def backwards():
+        assert inside.wait(SECONDS)
+        torch.autograd.grad(result.sum(), x)
+        try:
+            with pytest.raises(RuntimeError, match=FREED):
+                torch.autograd.grad(result.sum(), x)
+        finally:
+            done.set()
+
+    value, _ = run_at_once(lambda: result.grad_fn._saved_self, backwards)
+    assert torch.equal(value, x)
+
+
+@pytest.mark.parametrize("function", [torch.sin, OWN.sin], ids=["torch", "own"])
+def test_a_hook_of_the_node_may_read_what_is_freed_meanwhile(function):
+    x, steps = tensor(), []
+
+    def unpack(value):
+        if steps == ["outer"]:
+            steps.append("inner")
+            torch.autograd.grad(losses.pop(), x)
+        return value
+
+    def read(grads):
+        if not steps:
+            steps.append("outer")
+            assert torch.equal(result.grad_fn._saved_self, x)
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        result = function(x)
+    losses = [result.sum() for _ in range(3)]
+    result.grad_fn.register_prehook(read)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=FREED):
+            torch.autograd.grad(losses.pop(), x, retain_graph=True)
+    assert steps == ["outer", "inner"]
 
 
 def test_hooks_may_look_at_each_others_nodes():

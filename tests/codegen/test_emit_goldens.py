@@ -2252,13 +2252,15 @@ std::string MulBackward0::name() const {
 
 variable_list MulBackward0::apply(variable_list&& grads) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  check_release_does_not_wait();
   return MulBackward0_gradients(grads, needs_input_grad<2>({1, 1}), unpack(other_), unpack(self_));
 }
 
 void MulBackward0::release_variables() {
   when_nobody_reads([this] {
-    release(other_);
-    release(self_);
+    return std::make_tuple(
+        moved_out(other_),
+        moved_out(self_));
   });
 }
 
@@ -2271,6 +2273,7 @@ variable_list MulBackward0::apply_with_saved(
     const variable_list& grads, SwapSavedVariables& saved) {
   before(saved, other_);
   before(saved, self_);
+  check_release_does_not_wait();
   variable_list grad_inputs = apply_compiled<MulBackward0_gradients>(
       *this,
       "goldens_MulBackward0",
@@ -2315,7 +2318,7 @@ static variable_list BlendBackward0_gradients(
 #line 8 "derivatives.yaml"
       store(outputs, range_1, ::std::get<1>(computed));
     }
-#line 116 "src/nodes_0.cpp"
+#line 119 "src/nodes_0.cpp"
   }
   return outputs;
 }
@@ -2339,9 +2342,10 @@ variable_list BlendBackward0::apply(variable_list&& grads) {
 
 void BlendBackward0::release_variables() {
   when_nobody_reads([this] {
-    release(parts_);
-    release(weight_);
-    release(total_);
+    return std::make_tuple(
+        moved_out(parts_),
+        moved_out(weight_),
+        moved_out(total_));
   });
 }
 

@@ -17,6 +17,8 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,8 +44,14 @@ class TORCHEXT_API BackwardNode : public torch::autograd::Node {
     retain_variables = false;
   }
 
-  /// Saved lists of tensors cannot tell by themselves that they were freed.
+  /// Whether what was saved is to be freed when nobody reads it any more; backward may not use it.
+  void check_release_does_not_wait() const {
+    TORCH_CHECK(!release_waits_, torch::autograd::ERR_BACKWARD_TWICE);
+  }
+
+  /// The same; and saved lists of tensors cannot tell by themselves that they were freed.
   void check_not_released() const {
+    check_release_does_not_wait();
     TORCH_CHECK(!released_, torch::autograd::ERR_BACKWARD_TWICE);
   }
 
@@ -58,16 +66,15 @@ class TORCHEXT_API BackwardNode : public torch::autograd::Node {
       Reading(const Reading&) = delete;
       Reading& operator=(const Reading&) = delete;
       ~Reading() {
-        // where this is in a hook of the node's own backward, this thread holds its mutex
-        const bool is_last = --node.readers_ == 0 && node.release_waits_;
-        if (is_last && torch::autograd::get_current_node().get() != &node) {
+        // never so in a hook of a backward that holds the mutex: it would not have begun
+        if (--node.readers_ == 0 && node.release_waits_) {
           node.release_variables();
         }
       }
       BackwardNode& node;
     };
     const Reading reading(*this);
-    TORCH_CHECK(!release_waits_, torch::autograd::ERR_BACKWARD_TWICE);
+    check_release_does_not_wait();
     return read();
   }
 
@@ -88,14 +95,16 @@ class TORCHEXT_API BackwardNode : public torch::autograd::Node {
     return needs;
   }
 
-  /// Calls `free`, which frees what was saved; where somebody reads that without the mutex, it is
-  /// called when they are done.
-  template <typename Free>
-  void when_nobody_reads(const Free& free) {
+  /// Frees what was saved, which `take` moves out; where somebody reads that without the mutex, when
+  /// they are done.
+  template <typename Take>
+  void when_nobody_reads(const Take& take) {
+    // Freed without the mutex: the finalizers of packed objects may do what they like.
+    std::optional<decltype(take())> taken;
     const std::lock_guard lock(mutex_);
     release_waits_ = true;
     if (readers_ == 0) {
-      free();
+      taken.emplace(take());
       released_ = true;
       release_waits_ = false;
     }

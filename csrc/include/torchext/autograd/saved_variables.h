@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torchext/arguments.h>
 
+#include <iterator>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -180,14 +181,14 @@ inline c10::List<std::optional<at::Tensor>> unpack_optional(
 }
 
 /// Frees what a node saved. Each element of a list is freed where it is: Python may still hold it.
-inline void release(SavedVariable& saved) {
-  saved.reset_data();
+/// What was saved, to be freed; what is left behind is as SavedVariable::reset_data leaves it.
+inline SavedVariable moved_out(SavedVariable& saved) {
+  return std::move(saved);
 }
 
-inline void release(std::vector<SavedVariable>& saved) {
-  for (SavedVariable& one : saved) {
-    one.reset_data();
-  }
+/// The same; the variables stay where they are, empty: `_raw_saved_*` of Python refers to them.
+inline std::vector<SavedVariable> moved_out(std::vector<SavedVariable>& saved) {
+  return {std::make_move_iterator(saved.begin()), std::make_move_iterator(saved.end())};
 }
 
 } // namespace v1
