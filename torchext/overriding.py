@@ -21,8 +21,9 @@ class override(contextlib.ContextDecorator):  # noqa: N801  a context manager is
     `op` is the name of an operator with its overload, or the operator: `torch.ops.aten.add.Tensor`.
     `kernel` is another operator, with the same arguments and results, which runs without Python's
     lock; or a function, which is called like the operator, without the arguments that have their
-    default. It returns new tensors; that of an in-place or out= form writes to the argument, and
-    returns it or None. `dispatch_key` names a backend: `CPU`, `CUDA`, `SparseCPU`...
+    default. It returns new tensors, or None for one that an `output_mask` leaves out; that of an
+    in-place or out= form writes to the argument, and returns it or None. `dispatch_key` names a
+    backend: `CPU`, `CUDA`, `SparseCPU`...
 
     The override holds for the calling thread and for those that work for it: autograd's, and
     `torch.jit.fork`'s; other threads do not see it. In the kernel, a call of the operator reaches

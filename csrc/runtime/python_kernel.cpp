@@ -106,16 +106,26 @@ void check_new(
   torchext::detail::for_each_boxed_tensor(check, result);
 }
 
+// Whether nobody asked for a result: an `output_mask` says for which gradients somebody does.
+bool is_masked(
+    const c10::FunctionSchema& schema, size_t result, const std::vector<c10::IValue>& values) {
+  for (const c10::IValue& value : values) {
+    if (value.isBoolList() && value.toBoolList().size() == schema.returns().size()) {
+      return !value.toBoolList()[result];
+    }
+  }
+  return false;
+}
+
 c10::IValue to_result(
     const c10::OperatorHandle& op,
     py::handle function,
     const c10::Argument& expected,
-    py::handle given) {
+    py::handle given,
+    bool may_be_none = false) {
   const auto& type = expected.real_type();
-  // Where a tensor is expected, toIValue takes None for an undefined one. An operator of several
-  // results leaves out those that nobody asked for; from one of a single result it is a mistake.
-  const bool is_left_out = given.is_none() && type->kind() == c10::TypeKind::TensorType;
-  if (!is_left_out || op.schema().returns().size() > 1) {
+  // Where a tensor is expected, toIValue takes None for an undefined one.
+  if (may_be_none || !given.is_none() || type->kind() != c10::TypeKind::TensorType) {
     try {
       return torch::jit::toIValue(given, type);
     } catch (const std::exception&) {
@@ -198,7 +208,8 @@ void PythonKernel::run(const c10::OperatorHandle& op, torch::jit::Stack* stack) 
     if (torchext::detail::is_written(expected)) {
       torch::jit::push(*stack, written(op, function, expected, values, results[i]));
     } else {
-      c10::IValue result = to_result(op, function, expected, results[i]);
+      const bool may_be_none = is_masked(schema, i, values);
+      c10::IValue result = to_result(op, function, expected, results[i], may_be_none);
       check_new(op, function, result, values);
       torch::jit::push(*stack, std::move(result));
     }

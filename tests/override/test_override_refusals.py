@@ -66,6 +66,13 @@ def test_what_is_no_operator_and_no_kernel_is_a_type_error(arguments):
         torchext.override(*arguments)
 
 
+def test_a_result_that_is_asked_for_may_not_be_left_out(pair):
+    a, _ = pair
+    with torchext.override("aten::max.dim", lambda self, dim: (torch.max(self, dim)[0], None)):
+        with pytest.raises(RuntimeError, match="aten::max.dim: .* returned 'NoneType'"):
+            a.max(0)
+
+
 def test_what_a_function_may_not_return(pair):
     a, _ = pair
     parameter = torch.ones(3, 4, dtype=torch.double, requires_grad=True)
