@@ -193,6 +193,8 @@ def _build_driver(sanitizer: Sanitizer) -> str:
     includes = [folder / "csrc" / "include", runtime, generated / "include"]
     built = folder / "build" / "driver"
     built.mkdir(parents=True, exist_ok=True)
+    # load()'s own, for which it waits for ever: of a run that was killed
+    (built / "lock").unlink(missing_ok=True)
     libraries = [f"-L{folder / 'torchext'}", "-l:_C.so", f"-Wl,-rpath,{folder / 'torchext'}"]
     return load(
         "driver", sorted(map(str, sources)), extra_cflags=flags,
