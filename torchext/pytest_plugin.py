@@ -32,7 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Leave out the project's own tests where none is asked for; find what was built in place."""
     if config.getoption("--torchext"):
-        sys.path.insert(0, str(config.invocation_params.dir))  # as `python -m pytest` does
+        # last: a library that is installed comes before its sources
+        sys.path.append(str(config.invocation_params.dir))
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args[:] = []
         return

@@ -16,6 +16,7 @@ import torch
 
 from .. import fallback
 from .. import library as libraries
+from ..runtime import runtime
 from . import device as test_device
 from .checks import CHECKS
 from .checks.transforms import comparison_device
@@ -186,7 +187,7 @@ def _chosen(
 
 def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | None]:
     try:
-        with _quiet(), fallback.mode("silent"), fork_rng(subject.device):
+        with _quiet(), _silent_fallback(), fork_rng(subject.device):
             seed_generators(subject.device)
             if name != "samples":
                 try:
@@ -219,6 +220,15 @@ def _quiet() -> Iterator[None]:
             yield
         finally:
             functorch._set_vmap_fallback_warning_enabled(True)
+
+
+def _silent_fallback() -> contextlib.AbstractContextManager:
+    """The mode of the fallback is for the user's own calls; without a runtime there is none."""
+    try:
+        runtime()
+    except ImportError:
+        return contextlib.nullcontext()
+    return fallback.mode("silent")
 
 
 def prepare_test_device() -> str:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.autograd.gradcheck import GradcheckError
 
-from ..calls import Call
-from ..subject import NotApplicable, Refused, Subject, has_gradient
+from ..calls import Call, cotangents
+from ..subject import WIDE_DTYPES, NotApplicable, Refused, Subject, has_gradient
 
 _DTYPES = (torch.float64, torch.complex128)
 # What torch and generated code say where a derivative is missing.
@@ -30,7 +31,7 @@ _NONDET_TOL = 1e-12
 _LARGE = 1 << 20
 
 
-def gradcheck(subject: Subject) -> None:
+def gradcheck(subject: Subject, batched: bool = True) -> None:
     """Gradients in float64 and complex128 against finite differences, batched ones too. Without a
     formula: no result requires grad, or backward raises."""
     if subject.outs or not subject.may_have_gradients:
@@ -38,7 +39,7 @@ def gradcheck(subject: Subject) -> None:
         return
     for call, function in _calls(subject):
         assert torch.autograd.gradcheck(
-            function, call.tensors, check_batched_grad=True, **_options(subject, call, function)
+            function, call.tensors, check_batched_grad=batched, **_options(subject, call, function)
         )
 
 
@@ -50,7 +51,7 @@ def gradgradcheck(subject: Subject) -> None:
     )
 
 
-def forward_mode(subject: Subject) -> None:
+def forward_mode(subject: Subject, batched: bool = True) -> None:
     """Tangents in float64 and complex128 against finite differences, batched ones too. Without a
     formula: a tangent raises."""
     if subject.outs:
@@ -63,7 +64,8 @@ def forward_mode(subject: Subject) -> None:
         torch.autograd.gradcheck,
         check_forward_ad=True,
         check_backward_ad=False,
-        check_batched_forward_grad=not subject.is_random,  # torch draws no numbers inside vmap
+        # torch draws no numbers inside vmap
+        check_batched_forward_grad=batched and not subject.is_random,
     )
 
 
@@ -117,6 +119,32 @@ def _is_large(call: Call, function: Callable) -> bool:
     inputs = sum(t.numel() for t in call.tensors if t.requires_grad)
     with torch.no_grad():
         return inputs * sum(r.numel() for r in function(*call.tensors)) > _LARGE
+
+
+def are_finite(subject: Subject) -> bool:
+    """Whether all gradients and tangents are: else finite differences say nothing of them."""
+    for call in subject.calls_with_gradient(subject.wide_dtype):
+        function = _differentiable_results(subject, call)
+        leaves = [t for t in call.tensors if t.requires_grad]
+        results = [r for r in function(*call.tensors) if r.requires_grad]
+        found = list(results)
+        if results:
+            found += torch.autograd.grad(
+                results, leaves, cotangents(results), materialize_grads=True
+            )
+        with forward_ad.dual_level():
+            duals = [
+                forward_ad.make_dual(t.detach(), torch.ones_like(t)) if t.requires_grad else t
+                for t in call.tensors
+            ]
+            try:
+                tangents = [forward_ad.unpack_dual(r).tangent for r in function(*duals)]
+            except RuntimeError:  # without a formula for tangents
+                tangents = []
+            found += [t for t in tangents if t is not None]
+        if not all(torch.isfinite(t).all() for t in found if t.dtype in WIDE_DTYPES):
+            return False
+    return True
 
 
 def _check_that_nothing_is_lost(subject: Subject) -> None:
