@@ -22,8 +22,8 @@ from .saved_attributes import take_attributes
 _USED = frozenset(
     "GradRanges after any_defined apply apply_compiled apply_with_saved args before "
     "check_not_released check_release_does_not_wait collect compiled_args computed i lock mutex "
-    "moved_out mutex_ name needs needs_input_grad outputs ranges read_saved release_variables saved "
-    "store unpack unpack_optional variable_list when_nobody_reads".split()
+    "moved_out mutex_ name needs needs_input_grad outputs ranges read_saved release_variables "
+    "saved store unpack unpack_optional variable_list when_nobody_reads".split()
 )
 _SAVED_VARIABLE = "torch::autograd::SavedVariable"
 _KINDS = {
