@@ -114,7 +114,17 @@ class NodePlan:
     @property
     def is_locked(self) -> bool:
         """Whether it reads what the engine changes while another thread may be in the node."""
-        return self.retains or any(item.kind is not SavedKind.VALUE for item in self.saved)
+        return self.retains or bool(self.variables)
+
+    @property
+    def variables(self) -> list[SavedPlan]:
+        """What is saved as variables, which are unpacked and freed."""
+        return [item for item in self.saved if item.kind is not SavedKind.VALUE]
+
+    @property
+    def saves_lists(self) -> bool:
+        """Whether it saves lists of tensors, which cannot tell that they were freed."""
+        return any(item.kind.is_list for item in self.variables)
 
 
 @dataclass(frozen=True)

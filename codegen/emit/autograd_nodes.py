@@ -175,16 +175,14 @@ def _class(op: OperatorPlan, node: NodePlan) -> str:
 
 
 def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
-    variables = [s for s in node.saved if s.kind is not SavedKind.VALUE]
     members = [(s.member, s) for s in node.saved]
     lock = ["  const std::lock_guard<std::mutex> lock(mutex_);"] if node.is_locked else []
-    lists = any(s.kind.is_list for s in variables)
-    check = ["  check_not_released();" if lists else "  check_release_does_not_wait();"]
+    check = "check_not_released" if node.saves_lists else "check_release_does_not_wait"
     collects = [f"  collect(args, {member}{_is_output(s)});" for member, s in members]
     collects += [f"  collect(args, {e.argument}_size);" for e in node.edges if e.is_list]
-    taken = ",\n".join(f"        moved_out({s.member})" for s in variables)
+    taken = ",\n".join(f"        moved_out({s.member})" for s in node.variables)
     takes = [f"    return std::make_tuple(\n{taken});"]
-    releases = ["  when_nobody_reads([this] {", *takes, "  });"] if variables else []
+    releases = ["  when_nobody_reads([this] {", *takes, "  });"] if node.variables else []
     function, values = f"{node.name}_gradients", ", ".join(_arguments(node))
     traced = f'*this, "{space}_{node.name}", saved, grads, {values}'
     return fill(
@@ -201,7 +199,7 @@ def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
         locals=list(_grads(node)),
         gradients=[_indented(_gradient(node, g)) for g in node.gradients],
         lock=lock,
-        check=check if variables else [],
+        check=[f"  {check}();"] if node.variables else [],
         arguments=values,
         releases=releases,
         args_parameter="CompiledNodeArgs& args" if collects else "CompiledNodeArgs&",

@@ -12,7 +12,6 @@
 #include <torchext/python_values.h>
 
 #include <initializer_list>
-#include <mutex>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>

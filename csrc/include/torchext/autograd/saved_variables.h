@@ -180,7 +180,6 @@ inline c10::List<std::optional<at::Tensor>> unpack_optional(
   return tensors;
 }
 
-/// Frees what a node saved. Each element of a list is freed where it is: Python may still hold it.
 /// What was saved, to be freed; what is left behind is as SavedVariable::reset_data leaves it.
 inline SavedVariable moved_out(SavedVariable& saved) {
   return std::move(saved);
