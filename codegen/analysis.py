@@ -13,7 +13,7 @@ import math
 import zlib
 from collections.abc import Iterable
 
-from . import type_table
+from . import cpp_names
 from .autograd_analysis import AutogradAnalysis
 from .batching_analysis import batching_rule
 from .call_analysis import signature_of
@@ -96,7 +96,7 @@ class _OwnOperators:
             group=group,
             shard=shard,
             tags=_tags(operator),
-            handle=type_table.handle_name(operator.name.identifier),
+            handle=cpp_names.handle_name(operator.name.identifier),
             signature=signature_of(operator),
             api_name=None,
             api=None,
@@ -233,10 +233,10 @@ def _with_api(plans: list[OperatorPlan]) -> list[OperatorPlan]:
             found.append(plan)
             continue
         schema = operator.func
-        outs = {type_table.parameter_name(a.name) for a in schema.mutated if a.is_kwarg_only}
+        outs = {cpp_names.parameter_name(a.name) for a in schema.mutated if a.is_kwarg_only}
         first = [p for p in signature.parameters if p.name in outs]
         rest = [p for p in signature.parameters if p.name not in outs]
-        no_default = {type_table.parameter_name(name) for name in operator.cpp_no_default_args}
+        no_default = {cpp_names.parameter_name(name) for name in operator.cpp_no_default_args}
         parameters = _with_defaults([*first, *rest], no_default)
         name = schema.name.base + ("_out" if schema.is_out else "")
         types = tuple(p.type.replace("const ", "") for p in parameters)
@@ -244,7 +244,7 @@ def _with_api(plans: list[OperatorPlan]) -> list[OperatorPlan]:
             name = plan.handle
         taken.add((name, types))
         api = Signature(signature.result, tuple(parameters))
-        found.append(dataclasses.replace(plan, api_name=type_table.identifier(name), api=api))
+        found.append(dataclasses.replace(plan, api_name=cpp_names.identifier(name), api=api))
     return found
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from . import type_table
+from . import cpp_names, type_table
 from .autograd_plan import Tensors
 from .model import Operator
 from .plan import Parameter, Signature
@@ -29,7 +29,7 @@ def signature_of(operator: Operator, symint: bool = True) -> Signature | None:
         if type_ is None:
             return None
         default = type_table.default_value(arg, symint=symint)
-        parameters.append(Parameter(type_, type_table.parameter_name(arg.name), default))
+        parameters.append(Parameter(type_, cpp_names.parameter_name(arg.name), default))
     return Signature(result, tuple(parameters))
 
 

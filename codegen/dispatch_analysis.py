@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from . import type_table
+from . import cpp_names
 from .call_analysis import checked_tensors, guarded_parameter, signature_of
 from .declared_forms import Forms
 from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
@@ -123,7 +123,7 @@ def _fallbacks(operator: Operator, out: Operator) -> list[DispatchEntry]:
 
 def _default_kernel_name(operator: Operator) -> str:
     name = operator.func.name.base + ("_out" if operator.func.is_out else "")
-    return type_table.identifier(name)
+    return cpp_names.identifier(name)
 
 
 def _check_dispatch(
@@ -135,7 +135,7 @@ def _check_dispatch(
             message = f"'{FALLBACK}' for {entry.key} runs the CPU kernel, and there is none"
             errors.add(entry.location, message, "name a kernel for CPU")
         name = entry.kernel.rpartition("::")[2]
-        if type_table.identifier(name) != name:
+        if cpp_names.identifier(name) != name:
             errors.add(entry.location, f"a kernel cannot be called '{name}' in C++")
         if entry.kernel == FALLBACK and (entry.key not in BACKENDS or entry.key in ("CPU", "Meta")):
             errors.add(entry.location, f"{entry.key} cannot fall back to the CPU")

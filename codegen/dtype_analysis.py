@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
-from . import type_table
+from . import cpp_names, type_table
 from .dispatch_keys import BACKEND_KEYS, COMPOSITE_KEYS
 from .errors import Errors, did_you_mean
 from .model import FALLBACK, DtypeRule, Operator
@@ -66,7 +66,7 @@ def with_dtype_checks(source: Operator, kernels: Iterable[KernelPlan]) -> Iterat
             yield kernel
             continue
         checks = tuple(
-            DtypeCheck(argument.name, type_table.parameter_name(argument.name), dtypes)
+            DtypeCheck(argument.name, cpp_names.parameter_name(argument.name), dtypes)
             for argument in source.func.arguments
             if (dtypes := allowed_dtypes(source, kernel.key, argument))
         )

@@ -26,7 +26,7 @@ _STATEMENTS = frozenset(
 _SPECIFIERS = frozenset(
     "alignof char const double float int long new short signed sizeof typename unsigned".split()
 )
-_FOREIGN = re.compile(r"[^\x20-\x7e\s]|[$@`#\\]")
+_FOREIGN = re.compile(r"[^\x20-\x7e]|[$@`#\\]")
 _TUPLE, _MAKE_TUPLE = "tuple", "make_tuple"
 # What can follow an expression, and why it must not.
 _LEFT = {",": "',' outside of parentheses", ";": "';' ends a statement", "=": "'=' assigns"}
@@ -317,4 +317,4 @@ def _check_characters(token: re.Match[str], rest: list[re.Match[str]]) -> None:
         what = "begins a comment" if after == "/" else "begins a comment that has no end"
         raise _NoExpression(f"'/{after}' {what}")
     if token.lastgroup == "op" and _FOREIGN.search(char):
-        raise _NoExpression(f"'{char}' is no character of C++")
+        raise _NoExpression(f"{char!r} is no character of C++")

@@ -17,8 +17,9 @@ _TOKEN = re.compile(
       | (?P<string>(?:u8|[uUL])?(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'))
       | (?P<number>\.?\d(?:'?[\w.])*)
       | (?P<name>[A-Za-z_]\w*)
-      | (?P<op>->|::|\s+|.)""",
-    re.VERBOSE | re.DOTALL,
+      | (?P<space>\s+)
+      | (?P<op>->|::|.)""",
+    re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _TYPE_WORDS = frozenset(
     "auto bool char const double float int long short signed string string_view unsigned vector "
@@ -44,9 +45,7 @@ class Name:
 
 def tokens_of(text: str) -> list[re.Match[str]]:
     """The tokens of a formula, without spaces and comments."""
-    return [
-        m for m in _TOKEN.finditer(text) if not (m.group().isspace() or m.lastgroup == "comment")
-    ]
+    return [m for m in _TOKEN.finditer(text) if m.lastgroup not in ("space", "comment")]
 
 
 @lru_cache(_REMEMBERED)

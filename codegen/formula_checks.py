@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
+from .cpp_names import KEYWORDS
 from .errors import Location, did_you_mean
 from .expression import mistake, value_count
 from .formula import Name, free_names, grad_indices, local_names, mask_indices
 from .formula_scope import DIFFERENTIABLE_TYPES, FormulaScope
 from .model import NON_DIFFERENTIABLE, Formula
-from .type_table import KEYWORDS
 
 GRADS = ("grad", "grads", "grad_input_mask", "retain_variables")
 AUTO_LINEAR, AUTO_ELEMENT_WISE = "auto_linear", "auto_element_wise"

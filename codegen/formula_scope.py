@@ -6,7 +6,7 @@ Names of results are upstream's (torchgen/api/cpp.py): their own, `result`, or `
 
 from __future__ import annotations
 
-from . import type_table
+from . import cpp_names, type_table
 from .autograd_plan import Condition, ResultPlan, SourceLine
 from .errors import Errors
 from .formula import free_names, local_names, rename
@@ -54,7 +54,7 @@ class FormulaScope:
         result = self.by_result.get(name)
         if result is not None and name not in self.arguments:
             return result.local
-        return type_table.parameter_name(name)
+        return cpp_names.parameter_name(name)
 
     def _flags(self, formulas: tuple[Formula, ...]) -> tuple[Flag, ...]:
         """For each result whether it can require grad; only the first where formulas say `grad`."""
@@ -90,7 +90,7 @@ class FormulaScope:
             found.append(
                 ResultPlan(
                     name,
-                    written or type_table.parameter_name(name),
+                    written or cpp_names.parameter_name(name),
                     type_table.return_type([result]) or "at::Tensor",
                     flag.text != "False" and result.type.is_tensor_like,
                     result.type.name == "List",
@@ -106,11 +106,11 @@ class FormulaScope:
             return None
         for arg in self.func.mutated:
             if arg.type.alias and arg.type.alias.before == result.type.alias.before:
-                return type_table.parameter_name(arg.name)
+                return cpp_names.parameter_name(arg.name)
         return None
 
     def _condition(self, flag: Flag) -> Condition:
         """A condition over arguments, as the autograd kernel spells them."""
-        names = {name: type_table.parameter_name(name) for name in self.arguments}
+        names = {name: cpp_names.parameter_name(name) for name in self.arguments}
         line = SourceLine(flag.location.source.name, flag.location.line)
         return Condition(rename(flag.text, names), line)

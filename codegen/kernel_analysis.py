@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import type_table
+from . import cpp_names
 from .autograd_plan import (
     AutogradPlan,
     NodePlan,
@@ -49,7 +49,7 @@ def kernel_plan(
         loses = bool(undeclared and scope.flow)
         return AutogradPlan(is_not_implemented=loses, is_ignored=not loses)
     node = entry.node(node_name)
-    handle = type_table.handle_name(operator.name.identifier)
+    handle = cpp_names.handle_name(operator.name.identifier)
     analysis = TangentAnalysis(namespace, handle, scope, entry, errors)
     tangents = analysis.plan()
     _check_locals(scope, entry, node, tangents)
@@ -195,4 +195,4 @@ def _originals(
 
 
 def _tensors(arguments: Iterable[Argument]) -> tuple[Tensors, ...]:
-    return tuple(Tensors(a.name, type_table.parameter_name(a.name)) for a in arguments)
+    return tuple(Tensors(a.name, cpp_names.parameter_name(a.name)) for a in arguments)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from . import type_table
+from . import cpp_names, type_table
 from .dispatch_keys import COMPOSITE_KEYS, is_strided
 from .errors import Errors, did_you_mean
 from .model import Line, Operator
@@ -25,7 +25,7 @@ def laid_out(source: Operator, key: str) -> tuple[LaidOut, ...]:
         return ()
     layouts = {line.text: _VALUES[layout] for layout, line in source.layout if layout != "any"}
     return tuple(
-        LaidOut(type_table.parameter_name(a.name), layouts[a.name], a.type.is_write)
+        LaidOut(cpp_names.parameter_name(a.name), layouts[a.name], a.type.is_write)
         for a in source.func.arguments
         if a.name in layouts
     )
@@ -35,7 +35,7 @@ def returned(operator: Operator, signature: Signature) -> str:
     """What a wrapper that writes copies back returns: the arguments, where the kernel returns the
     copies. A C++ kernel returns either arguments or new tensors."""
     arguments = [
-        type_table.parameter_name(argument.name)
+        cpp_names.parameter_name(argument.name)
         for result in operator.func.returns
         for argument in operator.func.arguments
         if _is_returned_as(argument, result)

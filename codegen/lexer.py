@@ -14,7 +14,7 @@ _TOKEN = re.compile(
       | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?j?)
       | (?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
       | (?P<op>->|\.\.\.|[()\[\],.:=?!*|-])""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 
 # Words that the dispatcher's lexer takes for itself; `None` is a type, the others name nothing.

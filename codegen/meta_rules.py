@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from . import type_table
+from . import cpp_names
 from .errors import Errors, did_you_mean
 from .model import Line, MetaRule, Operator, ResultRule
 from .shape_expression import COMPARISONS, Mistake, Translator, Value, parse
@@ -127,7 +127,7 @@ class _Rule:
         if sizes is None or dtype is None or self.beside is None:
             return None
         tensors = [
-            type_table.parameter_name(a.name)
+            cpp_names.parameter_name(a.name)
             for a in self.operator.func.arguments
             if a.type.is_tensor_like
         ]

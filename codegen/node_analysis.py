@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from . import type_table
+from . import cpp_names, type_table
 from .autograd_plan import EdgePlan, GradientPlan, NodePlan, SavedKind, SavedPlan, SourceLine
 from .errors import Errors
 from .formula import calls_of, free_names, rename, root_namespace
@@ -97,7 +97,7 @@ class NodeAnalysis:
         edges = tuple(
             EdgePlan(
                 a.name,
-                type_table.parameter_name(a.name),
+                cpp_names.parameter_name(a.name),
                 a.type.name == "List",
                 a.type.plain == "Tensor?",
             )
@@ -147,7 +147,7 @@ class NodeAnalysis:
         """The formula over locals, and what has to be saved for it."""
         found: list[SavedPlan] = []
         types = self.scope.types
-        parameters = {n: type_table.parameter_name(n) for n in self.scope.arguments}
+        parameters = {n: cpp_names.parameter_name(n) for n in self.scope.arguments}
         for name, plain in ((name, type_.plain) for name, type_ in types.items()):
             is_output = name not in self.scope.arguments
             text, attributes = take_attributes(text, name, plain, parameters)
@@ -171,7 +171,7 @@ class NodeAnalysis:
                 )
             if name not in GRADS and any(n.text == name for n in free_names(text)):
                 is_used = name in _USED or re.fullmatch(r"range_\d+", name)
-                local = f"{name}_value" if is_used else type_table.identifier(name)
+                local = f"{name}_value" if is_used else cpp_names.identifier(name)
                 found.append(self._saved_whole(name, local, plain, _needed(text, name, targets)))
                 text = rename(text, {name: local})
         return text, found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import type_table
+from . import cpp_names
 from .autograd_plan import AutogradPlan
 from .dispatch_analysis import named_kernels
 from .dispatch_keys import BACKEND_KEYS, FUNCTIONALITIES
@@ -37,7 +37,7 @@ def plan_override(
         group=group,
         shard=shard,
         tags=(),
-        handle=type_table.handle_name(identifier),
+        handle=cpp_names.handle_name(identifier),
         signature=None,
         api_name=None,
         api=None,

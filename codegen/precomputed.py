@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from . import type_table
+from . import cpp_names, type_table
 from .errors import Errors, did_you_mean
 from .model import Line, Operator
 from .plan import Parameter
@@ -51,7 +51,7 @@ def _member_type(arg: Argument) -> str:
 
 
 def _name(arg: Argument) -> str:
-    return type_table.parameter_name(arg.name)
+    return cpp_names.parameter_name(arg.name)
 
 
 def parse_precomputed(operator: Operator, errors: Errors) -> Precomputed:

@@ -6,7 +6,7 @@ The kernels are plain functions that are given their results last.
 
 from __future__ import annotations
 
-from . import type_table
+from . import cpp_names, type_table
 from .call_analysis import checked_tensors, home_of, signature_of
 from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
 from .errors import Errors
@@ -37,7 +37,7 @@ def rule_plan(namespace: str, operator: Operator, errors: Errors) -> RulePlan | 
 
 
 def _class_name(namespace: str, operator: Operator) -> str:
-    handle = type_table.handle_name(operator.name.identifier)
+    handle = cpp_names.handle_name(operator.name.identifier)
     return f"torchext::generated::{namespace}::rules::rule_{handle}"
 
 
@@ -72,7 +72,7 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
 
 
 def _repeated(names: list[str]) -> str | None:
-    labels = [type_table.parameter_name(name) for name in names]
+    labels = [cpp_names.parameter_name(name) for name in names]
     return next((n for n, label in zip(names, labels) if labels.count(label) > 1), None)
 
 
@@ -100,7 +100,7 @@ def _kernel(
     own = signature_of(source, symint=is_symint)
     assert own is not None  # the dispatcher's is there
     outputs = (
-        Parameter("const at::Tensor&", type_table.parameter_name(n)) for n in result_names(source)
+        Parameter("const at::Tensor&", cpp_names.parameter_name(n)) for n in result_names(source)
     )
     inputs = (Parameter(p.type, p.name) for p in own.parameters)
     guarded = is_guarded(entry.key)
@@ -127,7 +127,7 @@ def _call(
 ) -> StructuredCall:
     is_out = operator.func.is_out
     inputs = source.func.arguments
-    labels = [type_table.parameter_name(a.name) for a in inputs]
+    labels = [cpp_names.parameter_name(a.name) for a in inputs]
     in_layout = laid_out(source, key) if function else ()
     names = {arg.parameter: arg.name for arg in in_layout}
     arguments = [
@@ -143,7 +143,7 @@ def _call(
         home=home_of(key) if function else "",
         meta_class=rule,
         has_rule=True,
-        written=tuple(type_table.parameter_name(a.name) for a in operator.func.mutated),
+        written=tuple(cpp_names.parameter_name(a.name) for a in operator.func.mutated),
         results=len(source.func.returns),
         meta_arguments=tuple(labels),
         impl_arguments=tuple(arguments) if function else (),

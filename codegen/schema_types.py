@@ -111,7 +111,8 @@ def why_not_default(type_: Type, value: str | list[str]) -> str | None:
         return f"an argument of type '{type_.bare()}' cannot have a default"
     if isinstance(value, list) or not re.fullmatch(pattern, value):
         value = value if isinstance(value, str) else f"[{', '.join(value)}]"
-        return f"'{value}' is not a value of type '{type_.bare()}'"
+        shown = value if value.isprintable() else ascii(value)[1:-1]
+        return f"'{shown}' is not a value of type '{type_.bare()}'"
     return None
 
 
@@ -128,7 +129,8 @@ def _why_not_below_optional(type_: Type, value: str | list[str]) -> str | None:
 
 _INTEGER = r"-?\d{1,19}"
 _NUMBER = r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
-_STRING = r"'.*'|\".*\""
+# With the escapes that the dispatcher reads, as C++ does; a zero ends a text of C++.
+_STRING = r"""(['"])([^\\\x00-\x1f\x7f]|\\[\\'"abfntv]|\\(?!000)[01][0-7]{2})*\1"""
 _DTYPE = (
     "float|double|half|int|long|short|bool|float16|float32|float64|bfloat16|int8|int16|int32|int64"
     "|uint8|complex32|complex64|complex128|complex|cfloat|cdouble"

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import type_table
+from . import cpp_names
 from .dtypes import SCALAR_TYPES
 from .errors import Errors, did_you_mean
 from .model import Line
@@ -112,7 +112,7 @@ class Translator:
             if kind is None:
                 type_ = self.arguments[name].type
                 raise Mistake(node, f"a rule cannot use '{name}', which is a '{type_}'")
-            label = type_table.parameter_name(name)
+            label = cpp_names.parameter_name(name)
             return Value(kind, f"shape::sizes({label})" if kind == "shape" else label)
         if name in SCALAR_TYPES:
             return Value("dtype", f"at::ScalarType::{SCALAR_TYPES[name]}")
@@ -220,7 +220,7 @@ class Translator:
         if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
             return nothing.union(*(self._established(part)[0] for part in test.values)), nothing
         if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name):
-            label = frozenset({type_table.parameter_name(test.left.id)})
+            label = frozenset({cpp_names.parameter_name(test.left.id)})
             if isinstance(test.ops[0], ast.IsNot):
                 return label, nothing
             if isinstance(test.ops[0], ast.Is):

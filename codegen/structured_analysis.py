@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from . import type_table
+from . import cpp_names, type_table
 from .errors import Errors, did_you_mean
 from .model import FALLBACK, DispatchEntry, Operator
 from .plan import Parameter, Signature, StructuredKernel, StructuredPlan
@@ -217,8 +217,8 @@ def _merged(kernels: Iterable[StructuredKernel]) -> tuple[StructuredKernel, ...]
 def _parameter(arg: Argument) -> Parameter:
     type_ = type_table.structured_type(arg.type)
     assert type_ is not None  # _is_structured asked
-    return Parameter(type_, type_table.parameter_name(arg.name))
+    return Parameter(type_, cpp_names.parameter_name(arg.name))
 
 
 def _output(arg: Argument) -> Parameter:
-    return Parameter("const at::Tensor&", type_table.parameter_name(arg.name))
+    return Parameter("const at::Tensor&", cpp_names.parameter_name(arg.name))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from . import type_table
+from . import cpp_names, type_table
 from .call_analysis import checked_tensors, home_of
 from .dispatch_keys import is_guarded, needs_cuda
 from .layout_analysis import laid_out
@@ -70,9 +70,7 @@ def _call(group: Group, operator: Operator, key: str, class_: str) -> Structured
         ),
         runs_impl=runs_impl,
         keeps_precomputed=bool(group.plan.precomputed) and runs_impl,
-        out_handle=(
-            type_table.handle_name(group.out.name.identifier) if key == COMPOSITE else None
-        ),
+        out_handle=(cpp_names.handle_name(group.out.name.identifier) if key == COMPOSITE else None),
         out_arguments=tuple(map(_label, inputs)) if key == COMPOSITE else (),
         separated=(
             (_label(own) if own else "at::Tensor()", *map(_label, others)) if checks_overlap else ()
@@ -91,7 +89,7 @@ def _form(operator: Operator) -> str:
 
 
 def _label(arg: Argument) -> str:
-    return type_table.parameter_name(arg.name)
+    return cpp_names.parameter_name(arg.name)
 
 
 def _has_stand_in(arg: Argument) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from . import type_table
+from . import cpp_names
 from .autograd_plan import ResultPlan, SourceLine, TangentInput, TangentPlan
 from .errors import Errors
 from .formula import calls_of, free_names, rename, root_namespace
@@ -148,7 +148,7 @@ class TangentAnalysis:
 
     def _functional_handle(self) -> str:
         name = self.entry.scope.operator.name
-        return f"operators::{type_table.handle_name(name.identifier)}"
+        return f"operators::{cpp_names.handle_name(name.identifier)}"
 
     def _in_place(
         self, text: str, name: str, primals: set[str]

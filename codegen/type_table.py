@@ -232,6 +232,7 @@ _NAMED_DEFAULTS = {
     "long": "at::kLong",
     "float": "at::kFloat",
 }
+_IN_QUOTES = {'"': r"\"", r"\'": "'"}
 
 
 def default_value(arg: Argument, *, symint: bool = True) -> str | None:
@@ -249,7 +250,7 @@ def _default(type_: Type, text: str, symint: bool) -> str:
     if type_.name == "List":
         return _list_default(type_, text, symint)
     if text[0] in "'\"":
-        body = re.sub(r'(?<!\\)"', r"\"", text[1:-1].replace("\\'", "'"))
+        body = re.sub(r'\\.|"', lambda m: _IN_QUOTES.get(m[0], m[0]), text[1:-1])
         return f'"{body}"'
     if type_.name == "SymInt":
         return f"c10::SymInt({text})" if symint else text
@@ -281,40 +282,3 @@ _DTYPES = {
     "complex128": "ComplexDouble", "complex": "ComplexFloat", "cfloat": "ComplexFloat",
     "cdouble": "ComplexDouble",
 }  # fmt: skip
-
-KEYWORDS = frozenset(  # of C++
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
-    "char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
-    "constinit continue decltype default delete do double dynamic_cast else enum explicit export "
-    "extern false float for friend goto if inline int long mutable namespace new noexcept not "
-    "not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires "
-    "return short signed sizeof static static_assert static_cast struct switch template this "
-    "thread_local throw true try typedef typeid typename union unsigned using virtual void "
-    "volatile wchar_t while xor xor_eq".split()
-)
-# What the generated functions around a call use themselves; an argument must not hide it.
-_USED = frozenset(
-    "any_requires_grad as_argument check_new check_no_requires_grad check_no_tangent "
-    "check_no_view check_not_complex collect_edges device_of guard handle has_tangent iter "
-    "kept keys make_node node op operators opmath_t precomputed primal_of raw_tangent_of "
-    "rebase_result_history records same_device save save_value save_written scalar_t schema "
-    "set_result_history set_tangent stand_ins tangent_of unshared variable_list "
-    "writable_tangent_of".split()
-)
-
-
-def handle_name(name: str) -> str:
-    """The name of an operator's handle, a class that has members of its own."""
-    name = identifier(name)
-    return f"{name}_" if name in ("call", "redispatch", "schema") else name
-
-
-def identifier(name: str) -> str:
-    """The name as a C++ identifier: keywords get an underscore."""
-    return f"{name}_" if name in KEYWORDS else name
-
-
-def parameter_name(name: str) -> str:
-    """The identifier of an argument or result, which must hide nothing that generated code uses."""
-    is_used = name in _USED or name.startswith("stand_in_")
-    return f"{name}_" if is_used else identifier(name)

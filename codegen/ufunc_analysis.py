@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from . import type_table
+from . import cpp_names
 from .dtypes import GROUPS
 from .errors import Errors, did_you_mean
 from .model import Line, Operator
@@ -53,7 +53,7 @@ def ufunc_plan(operator: Operator, errors: Errors) -> UfuncPlan | None:
         if not loops and all(_LOOP.fullmatch(line.text) for _, line in operator.ufunc_inner_loop):
             errors.add(operator.at("ufunc_inner_loop"), f"no loop is for {device}")
     inputs = [a for a in operator.func.arguments if not a.type.is_write]
-    label = type_table.parameter_name
+    label = cpp_names.parameter_name
     return UfuncPlan(
         cpu=tuple(cpu.items()),
         cuda=tuple(cuda.items()),
@@ -86,7 +86,7 @@ def _check(operator: Operator, errors: Errors) -> None:
 def _parse(line: Line, errors: Errors) -> tuple[str, list[tuple[str, int]]]:
     """The scalar function, and each dtype once, with its offset in the line."""
     match = _LOOP.fullmatch(line.text)
-    if match is None or type_table.identifier(match.group(1)) != match.group(1):
+    if match is None or cpp_names.identifier(match.group(1)) != match.group(1):
         errors.add(line.location, "expected a loop as 'function (dtype, dtype, ...)'")
         return "", []
     found: dict[str, int] = {}

@@ -25,7 +25,7 @@ void register_batching_$index(torch::Library& m) {
 $impls
 }
 
-const bool batching_registered_$index = library().add($arguments);
+const bool registered_batching_$index = library().add($arguments);
 
 } // namespace
 } // namespace torchext::generated::$namespace

@@ -37,7 +37,7 @@ void register_$key_$index(torch::Library& m) {
 $impls
 }
 
-const bool $key_registered_$index = library().$add($arguments);
+const bool registered_$key_$index = library().$add($arguments);
 $end
 """
 

@@ -25,7 +25,7 @@ void register_functionalize_$index(torch::Library& m) {
 $impls
 }
 
-const bool functionalize_registered_$index = library().add($arguments);
+const bool registered_functionalize_$index = library().add($arguments);
 
 } // namespace
 } // namespace torchext::generated::$namespace

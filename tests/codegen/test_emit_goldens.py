@@ -777,7 +777,7 @@ void register_batching_0(torch::Library& m) {
   m.impl("halved.out", out_form_of("goldens::halved", ""));
 }
 
-const bool batching_registered_0 =
+const bool registered_batching_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::FuncTorchBatched, &register_batching_0);
 
 } // namespace
@@ -813,7 +813,7 @@ void register_functionalize_0(torch::Library& m) {
   m.impl("halved.out", functionalized_by("goldens::halved", ""));
 }
 
-const bool functionalize_registered_0 =
+const bool registered_functionalize_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::Functionalize, &register_functionalize_0);
 
 } // namespace
@@ -1788,7 +1788,7 @@ void register_cpu_0(torch::Library& m) {
   m.impl("fill", TORCH_FN(cpu_fill));
 }
 
-const bool cpu_registered_0 =
+const bool registered_cpu_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::CPU, &register_cpu_0);
 
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
@@ -1880,7 +1880,7 @@ void register_meta_0(torch::Library& m) {
   m.impl("halved.out", TORCH_FN(meta_halved_out));
 }
 
-const bool meta_registered_0 =
+const bool registered_meta_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::Meta, &register_meta_0);
 
 #ifdef TORCHEXT_WITH_CUDA
@@ -1983,7 +1983,7 @@ void register_cuda_0(torch::Library& m) {
   m.impl("swap", TORCH_FN(cuda_swap));
 }
 
-const bool cuda_registered_0 =
+const bool registered_cuda_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::CUDA, &register_cuda_0);
 #endif // TORCHEXT_WITH_CUDA
 
@@ -1991,7 +1991,7 @@ void register_privateuse1_0(torch::Library& m) {
   m.impl("mul.Tensor", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
 }
 
-const bool privateuse1_registered_0 =
+const bool registered_privateuse1_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::PrivateUse1, &register_privateuse1_0);
 
 // native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
@@ -2055,14 +2055,14 @@ void register_xpu_0(torch::Library& m) {
   m.impl("extremes.out", TORCH_FN(xpu_extremes_out));
 }
 
-const bool xpu_registered_0 =
+const bool registered_xpu_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::XPU, &register_xpu_0);
 
 void register_compositeexplicitautograd_0(torch::Library& m) {
   m.impl("halves", TORCH_FN(::goldens::native::halves));
 }
 
-const bool compositeexplicitautograd_registered_0 = library().add(
+const bool registered_compositeexplicitautograd_0 = library().add(
     torch::Library::IMPL,
     c10::DispatchKey::CompositeExplicitAutograd,
     &register_compositeexplicitautograd_0);
@@ -2071,7 +2071,7 @@ void register_compositeimplicitautograd_0(torch::Library& m) {
   m.impl("halve", TORCH_FN(::goldens::native::halve));
 }
 
-const bool compositeimplicitautograd_registered_0 = library().add(
+const bool registered_compositeimplicitautograd_0 = library().add(
     torch::Library::IMPL,
     c10::DispatchKey::CompositeImplicitAutograd,
     &register_compositeimplicitautograd_0);
@@ -2080,7 +2080,7 @@ void register_functorchbatcheddecomposition_0(torch::Library& m) {
   m.impl("halve", TORCH_FN(::goldens::native::halve));
 }
 
-const bool functorchbatcheddecomposition_registered_0 = library().add(
+const bool registered_functorchbatcheddecomposition_0 = library().add(
     torch::Library::IMPL,
     c10::DispatchKey::FuncTorchBatchedDecomposition,
     &register_functorchbatcheddecomposition_0);
@@ -2119,7 +2119,7 @@ void register_compositeexplicitautogradnonfunctional_0(torch::Library& m) {
   m.impl("extremes", TORCH_FN(compositeexplicitautogradnonfunctional_extremes));
 }
 
-const bool compositeexplicitautogradnonfunctional_registered_0 = library().add(
+const bool registered_compositeexplicitautogradnonfunctional_0 = library().add(
     torch::Library::IMPL,
     c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
     &register_compositeexplicitautogradnonfunctional_0);
@@ -2129,7 +2129,7 @@ void register_cuda_fallback_0(torch::Library& m) {
   m.impl("extremes.out", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
 }
 
-const bool cuda_fallback_registered_0 =
+const bool registered_cuda_fallback_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::CUDA, &register_cuda_fallback_0);
 
 } // namespace

@@ -92,6 +92,10 @@ def test_expressions_are_read(text: str, count: int | None) -> None:
         ("grad /* twice", "'/*' begins a comment that has no end"),
         ('f("x)', "a text has no end"),
         ("grad @ x", "'@' is no character of C++"),
+        ("grad\u00a0* x", r"'\xa0' is no character of C++"),
+        ("grad *\u2028x", r"'\u2028' is no character of C++"),
+        ("grad * \u0663", "'\u0663' is no character of C++"),
+        ("grad * \u00e9t\u00e9", "'\u00e9' is no character of C++"),
         ("(" * 5000, "it is nested too deeply"),
     ],
 )

@@ -62,7 +62,7 @@ void register_aten_cpu_0(torch::Library& m) {
   m.impl("aten::add.Tensor", TORCH_FN(::lib::native::my_add));
 }
 
-const bool aten_cpu_registered_0 =
+const bool registered_aten_cpu_0 =
     library().override_kernels("aten", c10::DispatchKey::CPU, &register_aten_cpu_0);
 """
         in text

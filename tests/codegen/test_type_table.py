@@ -181,18 +181,3 @@ def test_a_default_is_spelled_in_cpp(text: str, default: str | None) -> None:
 def test_a_default_without_symint_is_an_integer() -> None:
     assert type_table.default_value(argument("SymInt[2] x=1"), symint=False) == "1"
     assert type_table.default_value(argument("SymInt x=1"), symint=False) == "1"
-
-
-@pytest.mark.parametrize(
-    ("name", "identifier"),
-    [("self", "self"), ("class", "class_"), ("int", "int_"), ("out", "out"), ("keys", "keys")],
-)
-def test_keywords_get_an_underscore(name: str, identifier: str) -> None:
-    assert type_table.identifier(name) == identifier
-
-
-@pytest.mark.parametrize(
-    ("name", "parameter"), [("self", "self"), ("class", "class_"), ("keys", "keys_")]
-)
-def test_parameters_hide_nothing_that_generated_code_uses(name: str, parameter: str) -> None:
-    assert type_table.parameter_name(name) == parameter

@@ -19,7 +19,8 @@ TABLE = (ROOT / "tests/codegen/error_table.txt").read_text()
 NAMES = (
     "f g h mul mul_ Mul self Self x X x_ _x other out grad grads result results i n new delete "
     "class auto final override template operator int double Tensor at c10 std torch None True "
-    "__init__ _ __ call redispatch forward backward lambda 数 a1 op stack ctx keys"
+    "__init__ _ __ call redispatch forward backward lambda 数 a1 op stack ctx keys errno NULL "
+    "TORCH_CHECK int64_t"
 ).split()
 TEXTS = st.one_of(
     st.sampled_from(
@@ -193,6 +194,20 @@ KEYS = {
     "python_module": ["nn"],
     "use_const_ref_for_mutable_tensors": ["True"],
     "manual_kernel_registration": ["True"],
+    "category_override": ["factory", "x"],
+    "cpp_no_default_args": ["[n]", "['i', 'no_such']"],
+    "dtypes": ["Float", "AllAndComplex, Half", "[Bool, Nothing]", "[]"],
+    "manual_cpp_binding": ["True"],
+    "precomputed": ["[n -> int n, int i]", "['x ->']", "[no_such -> int n]"],
+    "samples": [
+        "[{self: [3, 4]}]",
+        "[{x: [2, 0], n: -1}, {i: 1.5}]",
+        "[{self: {size: [3], dtype: int64, low: 0}}]",
+        "[{x: {size: [99999999, 99999999]}}]",
+        "[{self: [[1], [2]], other: null}]",
+        "{}",
+    ],
+    "ufunc_inner_loop": ["{Generic: f (AllAndComplex)}", "{ScalarOnly: f (Bool, x)}", "f"],
     "no_such_key": ["1"],
 }
 META = {
@@ -247,7 +262,8 @@ def entries(draw) -> tuple[str, str]:
     if draw(st.booleans()):
         of = schema if draw(st.integers(0, 3)) else draw(schemas())
         derivative = f"- name: {scalar(of)}\n"
-        for name in draw(st.lists(names, max_size=3, unique=True)):
+        named = st.one_of(names, st.just("result"), st.just("self, x"))
+        for name in draw(st.lists(named, max_size=3, unique=True)):
             derivative += f"  {scalar(name)}: {scalar(draw(formulas()))}\n"
         if draw(st.integers(0, 3)) == 0:
             derivative += (

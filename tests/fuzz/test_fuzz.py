@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import string
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from strategies import cases, sound
 
 HANG_SECONDS = 60
 CASES = os.environ.get("TORCHEXT_FUZZ_CASES")
+EARLIER = "of an earlier run"
+COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 PLACE = re.compile(rf"^({re.escape(NATIVE)}|{re.escape(DERIVATIVES)}):(\d+):(\d+): error: \S")
 
 
@@ -47,16 +50,22 @@ def _hangs(*_) -> None:
 
 def _check(native: bytes, derivatives: bytes) -> bool:
     with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "out")
+        out.mkdir()
+        (out / "manifest.json").write_text(EARLIER)
         result = run(Path(folder), native, derivatives or None)
-        written = output(Path(folder, "out")) if Path(folder, "out").exists() else {}
+        written = output(out)
     if result.status == 0:
         manifest = json.loads(written["manifest.json"])
         listed = [*manifest["sources"], *manifest["python_sources"], *manifest["python"]]
         assert listed and set(listed) <= set(written)
         assert result.report == ""
+        for name in written:
+            if name.endswith((".cpp", ".h")):
+                check_characters(written[name].decode())
         return True
     assert result.status == 1
-    assert written == {}
+    assert written == {"manifest.json": EARLIER.encode()}
     reported = result.report.splitlines()
     count = re.fullmatch(r"(\d+) errors?", reported[-1])
     places = [place for line in reported if (place := PLACE.match(line))]
@@ -69,6 +78,12 @@ def _check(native: bytes, derivatives: bytes) -> bool:
         text = lines[int(line) - 1] if int(line) <= len(lines) else ""
         assert 1 <= int(column) <= len(text) + 1, result.report
     return False
+
+
+def check_characters(cpp: str) -> None:
+    """Outside of comments and texts, C++ has letters, digits and signs of ASCII alone."""
+    code = COMMENT_OR_TEXT.sub("", cpp)
+    assert code.isascii() and not set(code) - set(string.printable), code
 
 
 def fuzzed(count: int):

@@ -101,7 +101,14 @@ TEXTS = [
     "{0} {} %s", '"', "'", "--> */", "*\\\n/ int y; /*",
 ]  # fmt: skip
 # torch reads `class` as no name of an operator.
-KEYWORDS = "new delete auto operator template this int union export register".split()
+WORDS = (
+    "new delete auto operator template this int union export register at c10 std torch errno NULL "
+    "TORCH_CHECK int64_t schema operator_handle registered_0 cpu_registered_0 library"
+).split()
+FORMULAS = [
+    'grad * int64_t(sizeof("*/ // /* \\\" #"))', "grad /* } ; */ * n", "grad\n* n\n",
+    "grad\t* '\"'", """grad * int64_t(sizeof("'"))""", "at::mul(grad, n < 0 ? n : '\\'')",
+]  # fmt: skip
 
 
 def quoted(text: str) -> str:
@@ -116,7 +123,11 @@ def test_texts_and_names_that_would_end_what_they_stand_in_compile(tmp_path):
     for i, text in enumerate(TEXTS):
         native.append(ENTRY.format(i=i) + f"  doc: {quoted(text)}\n")
         derivatives.append(FORMULA.format(i=i))
-    for i, word in enumerate(KEYWORDS):
+    for i, formula in enumerate(FORMULAS):
+        schema = f"formula{i}(Tensor x, int n=1) -> Tensor"
+        native.append(f"- func: {schema}\n  dispatch:\n    CPU: k\n")
+        derivatives.append(f"- name: {schema}\n  x: {quoted(formula)}\n")
+    for i, word in enumerate(WORDS):
         schema = f"{word}(Tensor {word}, int other=1) -> Tensor"
         native.append(f"- func: {schema}\n  dispatch:\n    CPU: word{i}_cpu\n")
         derivatives.append(f"- name: {schema}\n  {word}: grad\n")

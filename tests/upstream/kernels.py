@@ -15,7 +15,7 @@ from torchgen.model import OperatorName
 
 from .spec import Operator
 
-SHARDS = 32
+MOST_SHARDS = 32
 
 _SOURCE = """\
 #include <array>
@@ -52,10 +52,11 @@ def write(
 ) -> list[Path]:
     """Write the kernels that the manifest asks for; returns their sources."""
     by_kernel = {operator.kernel: operator for operator in operators}
-    shards: dict[int, list[tuple[Operator, str]]] = {index: [] for index in range(SHARDS)}
+    count = min(MOST_SHARDS, 1 << (len(by_kernel) // MOST_SHARDS).bit_length())
+    shards: dict[int, list[tuple[Operator, str]]] = {index: [] for index in range(count)}
     for kernel in manifest:
         operator = by_kernel[kernel["name"].rpartition("::")[2]]
-        index = zlib.crc32(_header(operator).encode()) % SHARDS
+        index = zlib.crc32(_header(operator).encode()) % count
         shards[index].append((operator, kernel["prototype"]))
     folder.mkdir(parents=True, exist_ok=True)
     sources = []

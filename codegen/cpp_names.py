@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Names of a spec as identifiers of C++, which hide nothing that generated code uses."""
+
+from __future__ import annotations
+
+import errno
+
+KEYWORDS = frozenset(  # of C++
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
+    "char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
+    "constinit continue decltype default delete do double dynamic_cast else enum explicit export "
+    "extern false float for friend goto if inline int long mutable namespace new noexcept not "
+    "not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires "
+    "return short signed sizeof static static_assert static_cast struct switch template this "
+    "thread_local throw true try typedef typeid typename union unsigned using virtual void "
+    "volatile wchar_t while xor xor_eq".split()
+)
+_MACROS = frozenset(  # of the headers that generated code includes
+    "BUFSIZ CHECK DCHECK EOF INFINITY LOG MAXFLOAT NAN NULL VLOG WEOF alloca assert assert_perror "
+    "errno issubnormal linux math_errhandling offsetof sched_priority st_atime st_ctime st_mtime "
+    "stderr stdin stdout strdupa strndupa timeradd timerclear timercmp timerisset timersub unix "
+    "va_arg va_copy va_end va_start".split()
+) | frozenset(errno.errorcode.values())
+_MACROS_OF = ("AT_", "C10_", "CAFFE2_", "PYBIND11_", "TORCH_")  # with what they begin
+_USED_BY_HANDLES = frozenset(
+    "at c10 call operator_handle redispatch schema std torch torchext".split()
+)
+_TYPES = frozenset(["int64_t"])  # which generated code writes without a namespace
+# What the generated functions around a call use themselves; an argument must not hide it.
+_USED = frozenset(
+    "any_requires_grad as_argument check_new check_no_requires_grad check_no_tangent "
+    "check_no_view check_not_complex collect_edges device_of guard handle has_tangent iter kept "
+    "keys make_node node op operator_handle operators opmath_t precomputed primal_of "
+    "raw_tangent_of rebase_result_history records same_device save save_value save_written "
+    "scalar_t schema set_result_history set_tangent stand_ins tangent_of unshared variable_list "
+    "writable_tangent_of".split()
+)
+
+
+def handle_name(name: str) -> str:
+    """The name of an operator's handle, a class: it hides no other's types, nor its own members."""
+    return f"{name}_" if name in _USED_BY_HANDLES else identifier(name)
+
+
+def identifier(name: str) -> str:
+    """The name as a C++ identifier: keywords, macros and types get an underscore."""
+    is_macro = name in _MACROS or (name.startswith(_MACROS_OF) and name.isupper())
+    return f"{name}_" if is_macro or name in KEYWORDS or name in _TYPES else name
+
+
+def parameter_name(name: str) -> str:
+    """The identifier of an argument or result, which must hide nothing that generated code uses."""
+    is_used = name in _USED or name.startswith("stand_in_")
+    return f"{name}_" if is_used else identifier(name)
