@@ -19,6 +19,15 @@ WITH_CPU_KERNEL = [
     for entry in ENTRIES
     if "CPU" in str(entry.get("dispatch", "")) or "ufunc_inner_loop" in entry
 ]
+FORMS = [schema.partition("(")[0] for schema in SCHEMAS if "!" in schema] + [
+    name.strip() for entry in ENTRIES for name in entry.get("autogen", "").split(",") if name
+]
+COMPOSITE = [
+    entry["func"].partition("(")[0]
+    for entry in ENTRIES
+    if "structured_delegate" not in entry and "structured" not in entry
+    and "CompositeImplicitAutograd" in entry.get("dispatch", "CompositeImplicitAutograd")
+]  # fmt: skip
 OWN = ("mul", "rms_norm")
 
 
@@ -50,6 +59,22 @@ def test_what_fell_back_is_what_has_no_kernel_of_the_device(name, report):
     has_cpu_kernel = {base(s.partition("(")[0]) for s in WITH_CPU_KERNEL}
     # the operator itself, unless it has its own kernel or is made of others
     assert (base(name) in fell_back) == (base(name) in has_cpu_kernel - set(OWN))
+
+
+def test_the_statistics_list_exactly_what_the_dispatcher_has_no_kernel_for(report):
+    operators = report["operators"]
+    assert set(operators) == {*FUNCTIONAL, *FORMS}
+    listed = {name: found["fell_back"] for name, found in operators.items()}
+    assert listed == {name: found["without_kernel"] for name, found in operators.items()}
+    # what is made of other operators reaches the device as those
+    assert {name for name in listed if not operators[name]["called"]} == set(COMPOSITE)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_in_place_and_out_forms_write_what_they_write_on_the_cpu(name, report):
+    found = report["operators"][name]
+    assert "error" not in found, found["error"]
+    assert found["calls"] > 0
 
 
 def test_an_operator_that_names_cpu_fallback_falls_back_by_itself(report):
