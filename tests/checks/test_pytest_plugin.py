@@ -12,7 +12,7 @@ import pytest
 from library_build import ROOT
 
 CHECKS = 16
-TESTS = 54 * CHECKS
+TESTS = 59 * CHECKS
 
 
 def run_pytest(folder, *arguments, pytest=(sys.executable, "-m", "pytest")):

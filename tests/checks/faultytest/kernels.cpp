@@ -4,6 +4,7 @@
 #include <faultytest/kernels.h>
 #include <faultytest/ops.h>
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -155,6 +156,31 @@ at::Tensor& twice_out_meta(const Tensor& x, Tensor& out) {
 
 at::Tensor whole_cpu(const Tensor& x) {
   return x - x.sum();
+}
+
+// Wrong where elements lie apart, but for those that are one.
+at::Tensor apart_cpu(const Tensor& x) {
+  const auto strides = x.strides();
+  const bool repeats = std::find(strides.begin(), strides.end(), 0) != strides.end();
+  return x * 2 + (x.is_non_overlapping_and_dense() || repeats ? 0 : 1);
+}
+
+// Wrong where elements of a dimension are one.
+at::Tensor repeated_cpu(const Tensor& x) {
+  const auto strides = x.strides();
+  return x * 2 + (std::find(strides.begin(), strides.end(), 0) != strides.end() ? 1 : 0);
+}
+
+// Wrong for a batch that is the last dimension, and moved to the front.
+at::Tensor last_batch_cpu(const Tensor& x) {
+  return x * 2 + (x.dim() == 3 && !x.is_contiguous() ? 1 : 0);
+}
+
+at::Tensor& replaced_out_cpu(const Tensor& x, Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == x.scalar_type(), "faultytest::replaced: dtype of out");
+  const Tensor result = x * 2;
+  out.set_(result.storage(), 0, result.sizes(), result.strides());
+  return out;
 }
 
 at::Tensor hidden_write_cpu(const Tensor& x) {
