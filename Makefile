@@ -6,7 +6,7 @@
 #   make upstream                                        all of PyTorch's derivatives, out of tree
 #   make fuzz                                            100,000 specs for the code generator
 #   make sanitize                                        the operators under ASan, UBSan and TSan
-#   make leaks                                           100,000 calls of each operator
+#   make leaks                                           100,000 calls of each operator on the CPU
 #   make matrix                                          make test on every torch that is supported
 #   make test-cuda                                       needs nvcc; a GPU for the tests that run
 # The number of compilers at once is MAX_JOBS: one a processor, at most one per 2 GiB of memory.
@@ -79,6 +79,7 @@ sanitize: $(VENV)/.installed
 LEAK_CALLS ?= 100000
 leaks: build
 	$(BIN)/python tests/leaks/memory.py --calls $(LEAK_CALLS)
+	$(BIN)/python tests/leaks/memory.py --calls $$(($(LEAK_CALLS) / 50)) --device torchext
 
 # Each torch has an environment and objects of its own; the library in place is that of the last.
 # CUDA kernels are test-cuda's, and take long: TORCHEXT_CUDA=1 builds them here as well.

@@ -101,6 +101,19 @@ def test_a_library_for_another_torch_is_refused_before_it_is_opened(
     assert "python -m pip install --no-build-isolation --no-deps --force-reinstall" in result.text
 
 
+def test_torchexts_own_module_for_another_torch_is_refused_before_it_is_opened(tmp_path):
+    """What a wheel of torchext finds after torch was replaced under it."""
+    package = shutil.copytree(
+        ROOT / "torchext", tmp_path / "torchext", ignore=shutil.ignore_patterns("*.so")
+    )
+    record = json.loads((package / "_runtime.json").read_text())
+    (package / "_runtime.json").write_text(json.dumps({**record, "torch": "2.9.1+cpu"}))
+    (package / "_runtime.so").write_bytes(b"opening this would be another error")
+    result = python("import torchext; torchext.fallback.stats()", tmp_path)
+    assert "ImportError" in result.text and "2.9" in result.text, result.text
+    assert f"but torch {torch.__version__}" in result.text
+
+
 @pytest.mark.parametrize(
     "version", ["2.13.0.dev20260101+cpu", "2.13.0a0+git1a2b3c4", "2.13.0+gitab"]
 )

@@ -98,6 +98,20 @@ def test_another_backend_in_its_place_is_one_clear_error(device):
     )
 
 
+def test_another_backend_without_a_name_of_its_own_is_the_same_error(device):
+    result = run(
+        "import torch, torchext.testing\n"
+        "library = torch.library.Library('aten', 'IMPL')\n"
+        "library.impl('empty.memory_format', lambda *args, **kwargs: None, 'PrivateUse1')\n"
+        "torchext.testing.device()"
+    )
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == (
+        "RuntimeError: torchext.testing.device() needs PyTorch's PrivateUse1 backend, "
+        "and another backend of this process has taken it under the name 'privateuseone'."
+    )
+
+
 def test_a_call_after_the_first_backward_is_a_clear_error(device):
     result = run(
         "import torch, torchext.testing\n"

@@ -3,6 +3,7 @@
 small ones included.
 
 python tests/leaks/memory.py --calls 100000     # `make leaks`: every operator of myns
+python tests/leaks/memory.py --calls 10000 --device torchext    # on the test device: the fallback
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import ctypes
 import gc
 import itertools
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -70,15 +72,25 @@ def growth(name: str, call: Callable[[], object], calls: int) -> Growth:
     return Growth(name, calls, bytes_in_use() - before)
 
 
-def subjects(library: str) -> Iterator[tuple[str, Callable[[], object]]]:
+def settled(name: str, call: Callable[[], object], calls: int) -> Growth:
+    """The least growth of up to three rounds: a cache that fills late, or a thread of autograd's
+    that is not done yet, looks like a leak once; a leak goes on."""
+    found = growth(name, call, calls)
+    for _ in range(2):
+        if not found.is_flat:
+            found = min(found, growth(name, call, calls), key=lambda one: one.bytes)
+    return found
+
+
+def subjects(library: str, device: str = "cpu") -> Iterator[tuple[str, Callable[[], object]]]:
     """Every operator of a library on its first sample: a call, and, where it has a gradient, a call
-    with backward."""
+    with backward. What an allocation of the test device is known by is malloc's."""
     from torchext.library import loaded_path
     from torchext.testing.facts import read_table
     from torchext.testing.subject import Subject
 
     for facts in read_table(loaded_path(library)).operators:
-        subject = Subject(facts)
+        subject = Subject(facts, torch.device(device))
         given = subject.with_outs(subject.calls()[0])
         overload, args, kwargs = subject.overload, given.args, given.kwargs
         yield facts.name, lambda o=overload, a=args, k=kwargs: o(*a, **k)
@@ -98,15 +110,34 @@ def _with_backward(subject, call) -> Callable[[], object]:
     return run
 
 
+def override() -> None:
+    """An override that is made, called and taken back."""
+    import torchext
+
+    with torchext.override("aten::neg", torch.abs):
+        torch.neg(torch.ones(2))
+
+
 def main() -> int:
     """Print the growth of every subject; status 1 where one is not flat."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=100_000)
-    calls = parser.parse_args().calls
+    parser.add_argument("--device", default="cpu", choices=["cpu", "torchext"])
+    parser.add_argument("--operators", nargs="*", metavar="NAME", help="these of myns only")
+    asked = parser.parse_args()
+    calls = asked.calls
+    if asked.device == "torchext":
+        import torchext.testing
+
+        torchext.testing.device()
+        os.environ.setdefault("TORCHEXT_FALLBACK", "silent")
     torch.set_num_threads(1)
     found = []
-    for name, call in subjects("myns"):
-        found.append(growth(name, call, calls))
+    own = [("override", override)] if asked.device == "cpu" else []
+    for name, call in itertools.chain(subjects("myns", asked.device), own):
+        if asked.operators is not None and name.split()[0] not in asked.operators:
+            continue
+        found.append(settled(name, call, calls))
         print(f"{found[-1].bytes:10} bytes  {name}", flush=True)
     leaking = [g.name for g in found if not g.is_flat]
     total = sum(g.bytes for g in found)

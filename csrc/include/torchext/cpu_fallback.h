@@ -316,8 +316,10 @@ class CpuFallback {
     }
     return map_boxed_tensors(
         [&](const at::Tensor& tensor) {
-          bytes += tensor.layout() == at::kStrided ? static_cast<int64_t>(tensor.nbytes()) : 0;
-          return moved(tensor);
+          at::Tensor result = moved(tensor);
+          const bool is_counted = tensor.layout() == at::kStrided && !result.is_cpu();
+          bytes += is_counted ? static_cast<int64_t>(tensor.nbytes()) : 0;
+          return result;
         },
         value);
   }
