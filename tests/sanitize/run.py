@@ -20,9 +20,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-COPIED = ("codegen", "csrc", "torchext", "tests/ops", "tests/sanitize", "tests/conftest.py",
-          "setup.py", "pyproject.toml", "native_functions.yaml", "derivatives.yaml", "README.md",
-          "LICENSE")  # fmt: skip
+COPIED = ("codegen", "csrc", "torchext", "tests/ops", "tests/sanitize", "tests/leaks",
+          "tests/fallback", "tests/conftest.py", "tests/first_device.py", "tests/library_build.py",
+          "tests/precompiled.py", "setup.py", "pyproject.toml", "native_functions.yaml",
+          "derivatives.yaml", "README.md", "LICENSE")  # fmt: skip
 BUILT = shutil.ignore_patterns("*.so", "_C*.json", "_runtime.json", "__pycache__", "build")
 # -O1: at -O3 frames are missing. vptr: types that cross libraries of hidden visibility differ.
 FLAGS = {
@@ -85,6 +86,17 @@ class Sanitizer:
         command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
         subprocess.run(command, check=True, cwd=folder, env={**os.environ, **environment})
 
+    def build_for_the_fallback(self) -> None:
+        """Build the library that the tests of the fallback call, and the test device, which is not
+        instrumented; here, because compilers would be slow under the sanitizer."""
+        code = (
+            "import importlib, library_build, pathlib\n"
+            "library_build.build(pathlib.Path('tests/fallback/fallbacktest').absolute())\n"
+            "importlib.import_module('torchext.testing.device')._build()\n"
+        )
+        command = [sys.executable, "-c", code]
+        subprocess.run(command, check=True, cwd=self.folder, env=self.environment())
+
     def run(self, command: list[str], check: bool = True) -> tuple[int, str]:
         """Run a command under the sanitizer; returns its status and its reports."""
         shutil.rmtree(self.reports, ignore_errors=True)
@@ -108,8 +120,10 @@ class Sanitizer:
         """Variables for a program under the sanitizer."""
         log = f"log_path={self.reports / 'report'}"
         undefined = HERE / "suppressions-undefined.txt"
+        flags = FLAGS[self.kind]
         return {
             **os.environ,
+            **{"CXXFLAGS": flags, "LDFLAGS": flags},  # of the libraries that tests build
             "PYTHONPATH": os.pathsep.join([str(self.folder), str(self.folder / "tests")]),
             # its threads synchronize in a library that is not instrumented
             "OMP_NUM_THREADS": "1",
@@ -136,7 +150,8 @@ class Sanitizer:
 
 
 def check_address(sanitizer: Sanitizer) -> None:
-    """The operator tests and threads in Python, with the sanitizer loaded first."""
+    """The operator tests, the fallback and threads in Python, with the sanitizer loaded first."""
+    sanitizer.build_for_the_fallback()
     python = ["env", f"LD_PRELOAD={_runtime('libasan.so')} {_runtime('libubsan.so')}",
               sys.executable]  # fmt: skip
     call = f"import torch, torchext; ops = torchext.load_library({str(sanitizer.seeded_library)!r})"
@@ -146,11 +161,15 @@ def check_address(sanitizer: Sanitizer) -> None:
     sanitizer.expect_report("a seeded shift by too many bits", undefined, "shift exponent 64")
     threads = [*python, "tests/sanitize/threads.py", *_counts(sanitizer.kind)]
     sanitizer.expect_silence(f"{THREADS} threads and children that fork", threads)
+    device = [*python, "tests/sanitize/on_device.py", str(CALLS_OF_A_THREAD[sanitizer.kind])]
+    sanitizer.expect_silence("every operator, with backward, on the test device", device)
     left_out = [f"--ignore=tests/ops/{name}" for name in LEFT_OUT]
     # Captured, a report of a test that passes would not be seen.
     plugins = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "--capture=no"]
     tests = [*python, "-m", "pytest", *plugins, *left_out, "tests/ops"]
     sanitizer.expect_silence("the operator tests", tests)
+    arguments = [*python, "-m", "pytest", *plugins, "tests/fallback/test_fallback_arguments.py"]
+    sanitizer.expect_silence("the fallback's arguments", arguments)
 
 
 def check_thread(sanitizer: Sanitizer) -> None:
