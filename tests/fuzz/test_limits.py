@@ -4,8 +4,10 @@
 The timeouts say that a run ends, and not how long it may take.
 """
 
+import itertools
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -30,6 +32,35 @@ def test_ten_thousand_operators(tmp_path):
 
 
 @pytest.mark.timeout(120)
+def lines_run(folder: Path, operators: int) -> int:
+    """How many lines of Python the generator runs for so many operators."""
+    native = "".join(ENTRY.format(i=i) for i in range(operators))
+    derivatives = "".join(FORMULA.format(i=i) for i in range(operators))
+    folder.mkdir()
+    count = itertools.count()
+
+    def trace(*_):
+        next(count)
+        return trace
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        result = run(folder, native, derivatives)
+    finally:
+        sys.settrace(previous)
+    assert result.status == 0
+    return next(count)
+
+
+def test_the_work_for_an_operator_does_not_grow_with_their_number(tmp_path):
+    """benchmarks/codegen.py has the seconds of more of them."""
+    lines_run(tmp_path / "caches", 10)
+    few, many = (lines_run(tmp_path / str(n), n) for n in (256, 1024))
+    assert few > 256 * 1000
+    assert many < 4.2 * few
+
+
 def test_ten_megabytes_of_comments_and_of_text(tmp_path):
     comments = "# nothing\n" * 1_000_000
     result = run(tmp_path, comments + ENTRY.format(i=0))

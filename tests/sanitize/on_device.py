@@ -6,9 +6,10 @@ python on_device.py CALLS
 
 import sys
 
+from leaks.memory import subjects
+
 import torchext
 import torchext.testing
-from leaks.memory import subjects
 
 torchext.testing.device()
 with torchext.fallback.mode("silent"):
