@@ -3,6 +3,7 @@
 // The kernels that touch the contents of device memory, all through host_view.
 #include "device.h"
 #include "memory.h"
+#include "streams.h"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/from_blob.h>
@@ -30,12 +31,22 @@ at::Tensor host_view(const at::Tensor& tensor) {
 
 namespace {
 
-// Broadcasts and converts as Tensor.copy_ does, between the CPU and any of the two devices.
-at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool /*non_blocking*/) {
+// Broadcasts and converts as Tensor.copy_ does, between the CPU and any of the two devices. Between the
+// CPU and a device it comes after what the stream has still to do; what arrives on the CPU, if nobody
+// waits for it, arrives when somebody does.
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
   // The views have storages of their own, which hide it from copy_.
   at::assert_no_internal_overlap(dst);
   at::assert_no_partial_overlap(dst, self);
+  const at::Tensor& on_device = dst.is_cpu() ? self : dst;
+  const bool is_put_off = non_blocking && dst.is_cpu();
+  if ((self.is_cpu() || dst.is_cpu()) && !is_put_off) {
+    finish(current_stream(on_device.device().index()));
+  }
   host_view(dst).copy_(host_view(self));
+  if (is_put_off) {
+    put_off(dst, current_stream(on_device.device().index()));
+  }
   return dst;
 }
 
@@ -48,6 +59,7 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
+  finish(current_stream(self.device().index()));
   return host_view(self).item();
 }
 

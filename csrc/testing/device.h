@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The PrivateUse1 test device: two devices whose memory is pages of the host that nobody else may
-// touch, and whose work is done when a call returns, on whichever stream. It exists so that device
-// guards, same-device checks and CPU fallbacks are tested without a GPU. No production library links
-// it; what others may call stands at the end, as C.
+// touch, and whose work is done when a call returns, on whichever stream, but for copies to the CPU
+// that do not block. It exists so that device guards, same-device checks and CPU fallbacks are tested
+// without a GPU. No production library links it; what others may call stands at the end, as C.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -11,6 +11,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/Device.h>
 #include <c10/core/Storage.h>
+#include <c10/core/Stream.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,9 @@ size_t checked_index(c10::DeviceIndex index);
 
 // Makes `index` current and returns what was; the index must be in [0, kDeviceCount).
 c10::DeviceIndex exchange_device(c10::DeviceIndex index);
+
+// The stream that the thread's work on a device goes to.
+c10::Stream current_stream(c10::DeviceIndex index);
 
 // Allocates on the current device.
 c10::Allocator* device_allocator() noexcept;

@@ -2,6 +2,7 @@
 //
 // The current device, and how c10's device guards and torch.accelerator reach it.
 #include "device.h"
+#include "streams.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <utility>
@@ -33,8 +35,17 @@ c10::Stream stream_of(c10::DeviceIndex index, c10::StreamId id) {
   return c10::Stream(c10::Stream::UNSAFE, c10::Device(c10::kPrivateUse1, index), id);
 }
 
-// Nothing is ever pending on a stream, so an event has happened when it is recorded. It is the time of
-// that, and nullptr before.
+// An event is nullptr before it is recorded.
+struct Event {
+  Clock::time_point time;
+  c10::Stream stream;
+  uint64_t position; // of the stream's work
+};
+
+Event& recorded(void* event) {
+  return *static_cast<Event*>(event);
+}
+
 struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override {
     return c10::kPrivateUse1;
@@ -55,7 +66,7 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     return kDeviceCount;
   }
   c10::Stream getStream(c10::Device device) const override {
-    return stream_of(indexed(device), current_streams[checked_index(device.index())]);
+    return current_stream(device.index());
   }
   c10::Stream getDefaultStream(c10::Device device) const override {
     return stream_of(indexed(device), 0);
@@ -71,37 +82,51 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     c10::StreamId& id = current_streams[checked_index(stream.device_index())];
     return stream_of(stream.device_index(), std::exchange(id, stream.id()));
   }
-  bool queryStream(const c10::Stream& /*stream*/) const override {
+  // Who asks whether a stream is done asks until it is.
+  bool queryStream(const c10::Stream& stream) const override {
+    finish(stream);
     return true;
   }
-  void synchronizeStream(const c10::Stream& /*stream*/) const override {}
+  void synchronizeStream(const c10::Stream& stream) const override {
+    finish(stream);
+  }
   void synchronizeDevice(c10::DeviceIndex index) const override {
-    checked_index(index);
+    finish_device(static_cast<c10::DeviceIndex>(checked_index(index)));
   }
   void record(
       void** event,
-      const c10::Stream& /*stream*/,
+      const c10::Stream& stream,
       c10::DeviceIndex /*index*/,
       c10::EventFlag /*flag*/) const override {
+    const Event now{Clock::now(), stream, position(stream)};
     if (*event == nullptr) {
-      *event = new Clock::time_point;
+      *event = new Event(now);
+    } else {
+      recorded(*event) = now;
     }
-    *static_cast<Clock::time_point*>(*event) = Clock::now();
   }
   void destroyEvent(void* event, c10::DeviceIndex /*index*/) const noexcept override {
-    delete static_cast<Clock::time_point*>(event);
+    delete static_cast<Event*>(event);
   }
-  void block(void* /*event*/, const c10::Stream& /*stream*/) const override {}
-  bool queryEvent(void* /*event*/) const override {
+  void block(void* event, const c10::Stream& stream) const override {
+    if (event != nullptr) {
+      wait_for(stream, recorded(event).stream, recorded(event).position);
+    }
+  }
+  bool queryEvent(void* event) const override {
+    synchronizeEvent(event);
     return true;
   }
-  void synchronizeEvent(void* /*event*/) const override {}
+  void synchronizeEvent(void* event) const override {
+    if (event != nullptr) {
+      finish(recorded(event).stream, recorded(event).position);
+    }
+  }
   double elapsedTime(void* start, void* end, c10::DeviceIndex /*index*/) const override {
     TORCH_CHECK(
         start != nullptr && end != nullptr,
         "Both events must be recorded before calculating elapsed time.");
-    const auto passed =
-        *static_cast<Clock::time_point*>(end) - *static_cast<Clock::time_point*>(start);
+    const auto passed = recorded(end).time - recorded(start).time;
     return std::chrono::duration<double, std::milli>(passed).count();
   }
   // What a device computes, the CPU computes.
@@ -166,6 +191,11 @@ const bool hooks_registered = (at::RegisterPrivateUse1HooksInterface(new Hooks),
 
 c10::DeviceIndex current_device() noexcept {
   return current;
+}
+
+c10::Stream current_stream(c10::DeviceIndex index) {
+  const size_t known = checked_index(index);
+  return stream_of(static_cast<c10::DeviceIndex>(known), current_streams[known]);
 }
 
 size_t checked_index(c10::DeviceIndex index) {

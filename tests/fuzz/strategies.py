@@ -283,7 +283,9 @@ SOUND_TYPES = (
     "Tensor Tensor? Tensor[] Tensor?[] int SymInt int[2] float bool str Scalar ScalarType? bool[3] "
     "float[]? Device complex SymInt[] Generator? Layout? MemoryFormat? Storage Dimname[]?"
 ).split()
-SOUND_NAMES = [n for n in NAMES if n.isascii() and n.strip("_") and n not in ("None", "True")]
+# Words of the schema's language are no names, and `grad` is the incoming gradient's.
+UNSOUND_NAMES = ("None", "True", "class", "lambda", "grad")
+SOUND_NAMES = [n for n in NAMES if n.isascii() and n.strip("_") and n not in UNSOUND_NAMES]
 SOUND_FORMULAS = ["grad", "grad * 2", "at::sin(grad)", "non_differentiable", "zeros_like(grad)"]
 
 
