@@ -267,6 +267,8 @@ def run(op, sample, device):
     kwargs = moved(sample.kwargs, device)
     torch.manual_seed(0)
     results = tensors(op(*arguments, **kwargs))
+    if device != "cpu":
+        torch.accelerator.synchronize(device)  # `to` has samples that do not block
     leaves = [x for x in tensors([arguments, list(kwargs.values())]) if x.requires_grad]
     roots = [x for x in results if x.requires_grad]
     if not (op.supports_autograd and leaves and roots):
