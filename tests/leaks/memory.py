@@ -14,6 +14,7 @@ import gc
 import itertools
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -37,12 +38,24 @@ _mallinfo2.restype = _MallInfo
 
 # Of an object in Python's own arenas, which malloc does not know of.
 _LEAST_OBJECT = 16
+_NO_CACHES = "glibc.malloc.tcache_count=0"
+_WAIT, _MOST_WAITS = 0.01, 100  # seconds, and how often
 
 
 def bytes_in_use() -> int:
     """Bytes of malloc in use, those of large blocks included, and the least that the objects have
-    which Python keeps in arenas of its own."""
+    which Python keeps in arenas of its own; when autograd's threads have freed what they free."""
     gc.collect()
+    found, previous = _bytes_now(), None
+    for _ in range(_MOST_WAITS):
+        if found == previous:
+            break
+        time.sleep(_WAIT)
+        found, previous = _bytes_now(), found
+    return found
+
+
+def _bytes_now() -> int:
     info = _mallinfo2()
     return info.uordblks + info.hblkhd + _LEAST_OBJECT * sys.getallocatedblocks()
 
@@ -118,6 +131,14 @@ def override() -> None:
         torch.neg(torch.ones(2))
 
 
+def _without_caches_of_threads() -> None:
+    """Begin again with a malloc in which no thread keeps what it frees: to malloc that is in use,
+    and what autograd's threads free is now theirs and now another's."""
+    if _NO_CACHES not in os.environ.get("GLIBC_TUNABLES", ""):
+        os.environ["GLIBC_TUNABLES"] = _NO_CACHES
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
 def main() -> int:
     """Print the growth of every subject; status 1 where one is not flat."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -127,6 +148,7 @@ def main() -> int:
     asked = parser.parse_args()
     calls = asked.calls
     if asked.device == "torchext":
+        _without_caches_of_threads()
         import torchext.testing
 
         torchext.testing.device()
