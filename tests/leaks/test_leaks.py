@@ -37,10 +37,10 @@ def test_an_override_leaks_nothing():
 def test_the_fallback_and_the_test_device_leak_nothing():
     """In a process of its own: autograd's threads of the device begin with it."""
     command = [sys.executable, str(Path(__file__).with_name("memory.py"))]
-    command += "--device torchext --calls 200 --operators neg rms_norm zero_out".split()
+    command += "--device torchext --calls 1000 --operators neg rms_norm zero_out".split()
     result = subprocess.run(command, check=False, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.splitlines()[-1].startswith("6 subjects, 200 calls each")
+    assert result.stdout.splitlines()[-1].startswith("6 subjects, 1000 calls each")
 
 
 def test_a_leak_of_the_smallest_block_is_seen():
