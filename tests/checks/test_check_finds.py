@@ -54,7 +54,8 @@ FAILURES = {
     "drawn.out": ("forms compile compile_dynamic", "out= of new tensors: .*not close"),
     "number_here": ("device", r"against the CPU: results \[8\], not \[7\]"),
 }
-if version() >= (2, 14):  # whose opcheck and torch.compile do not find it
+if version() >= (2, 14):  # whose opcheck and torch.compile do not find them
+    FAILURES["replaced.out"] = ("forms meta compile_dynamic", FAILURES["replaced.out"][1])
     FAILURES["twice.out"] = ("forms compile_dynamic", FAILURES["twice.out"][1])
     FAILURES["made_here"] = ("meta", FAILURES["made_here"][1])
 if version() < (2, 13):  # which functionalizes an out= form by its functional one only
