@@ -85,30 +85,24 @@ def test_the_device_needs_no_libtorch_python(shared_object):
     assert b"libtorch_python.so" not in shared_object.read_bytes()
 
 
-def test_another_backend_in_its_place_is_one_clear_error(device):
-    result = run(
-        "import torch, torchext.testing\n"
-        "torch.utils.rename_privateuse1_backend('other')\n"
-        "torchext.testing.device()"
-    )
+@pytest.mark.parametrize(
+    ("taken_by", "name"),
+    [
+        ("torch.utils.rename_privateuse1_backend('other')", "other"),
+        (
+            "library = torch.library.Library('aten', 'IMPL')\n"
+            "library.impl('empty.memory_format', lambda *args, **kwargs: None, 'PrivateUse1')",
+            "privateuseone",
+        ),
+    ],
+)
+def test_another_backend_in_its_place_is_one_clear_error(taken_by, name, device):
+    """By its name, or by its kernels where it has kept torch's name."""
+    result = run(f"import torch, torchext.testing\n{taken_by}\ntorchext.testing.device()")
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1] == (
         "RuntimeError: torchext.testing.device() needs PyTorch's PrivateUse1 backend, "
-        "and another backend of this process has taken it under the name 'other'."
-    )
-
-
-def test_another_backend_without_a_name_of_its_own_is_the_same_error(device):
-    result = run(
-        "import torch, torchext.testing\n"
-        "library = torch.library.Library('aten', 'IMPL')\n"
-        "library.impl('empty.memory_format', lambda *args, **kwargs: None, 'PrivateUse1')\n"
-        "torchext.testing.device()"
-    )
-    assert result.returncode == 1
-    assert result.stderr.splitlines()[-1] == (
-        "RuntimeError: torchext.testing.device() needs PyTorch's PrivateUse1 backend, "
-        "and another backend of this process has taken it under the name 'privateuseone'."
+        f"and another backend of this process has taken it under the name {name!r}."
     )
 
 
