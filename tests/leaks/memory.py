@@ -40,6 +40,7 @@ _mallinfo2.restype = _MallInfo
 _LEAST_OBJECT = 16
 _NO_CACHES = "glibc.malloc.tcache_count=0"
 _WAIT, _MOST_WAITS = 0.01, 100  # seconds, and how often
+_MORE_CALLS = (4, 16)  # times as many, where there seems to be a leak
 
 
 def bytes_in_use() -> int:
@@ -86,12 +87,13 @@ def growth(name: str, call: Callable[[], object], calls: int) -> Growth:
 
 
 def settled(name: str, call: Callable[[], object], calls: int) -> Growth:
-    """The least growth of up to three rounds: a cache that fills late, or a thread of autograd's
-    that is not done yet, looks like a leak once; a leak goes on."""
+    """The growth; where it is not flat, that of more and more calls. A cache that fills late, and
+    what autograd's threads hold for a while, stay as they are and look like a leak of few calls
+    only; a leak grows with them."""
     found = growth(name, call, calls)
-    for _ in range(2):
+    for factor in _MORE_CALLS:
         if not found.is_flat:
-            found = min(found, growth(name, call, calls), key=lambda one: one.bytes)
+            found = growth(name, call, factor * calls)
     return found
 
 

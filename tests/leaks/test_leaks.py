@@ -49,6 +49,14 @@ def test_a_leak_of_the_smallest_block_is_seen():
     found = growth("malloc", lambda: malloc(1), CALLS)
     assert not found.is_flat
     assert found.bytes >= 16 * CALLS
+    assert not settled("malloc", lambda: malloc(1), CALLS).is_flat
+
+
+def test_what_stops_growing_is_no_leak():
+    kept = []
+    found = settled("cache", lambda: len(kept) < 2 * CALLS and kept.append(object()), CALLS)
+    assert found.is_flat
+    assert found.calls > CALLS
 
 
 def test_an_object_of_python_that_is_kept_is_seen():
