@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The derivative helpers of convolution and max pooling as operators for the tests.
+#include "bindings.h"
+
 #include <torch/library.h>
 
 #include <torchext/derivatives/convolution-inl.h>
@@ -12,11 +14,6 @@ namespace {
 using at::Tensor;
 using Given = std::optional<at::Tensor>;
 using Sizes = c10::SymIntArrayRef;
-
-// An undefined tensor for None.
-Tensor tensor(const Given& given) {
-  return given.has_value() ? *given : Tensor();
-}
 
 Tensor convolution_jvp(
     Tensor input_p,
@@ -33,11 +30,11 @@ Tensor convolution_jvp(
     c10::SymInt groups) {
   return derivatives::convolution_jvp(
       input_p,
-      tensor(input_t),
+      or_undefined(input_t),
       weight_p,
-      tensor(weight_t),
-      tensor(bias_p),
-      tensor(bias_t),
+      or_undefined(weight_t),
+      or_undefined(bias_p),
+      or_undefined(bias_t),
       stride,
       padding,
       dilation,
@@ -61,11 +58,11 @@ Tensor _convolution_jvp(
     c10::SymInt groups) {
   return derivatives::_convolution_jvp(
       input_p,
-      tensor(input_t),
+      or_undefined(input_t),
       weight_p,
-      tensor(weight_t),
-      tensor(bias_p),
-      tensor(bias_t),
+      or_undefined(weight_t),
+      or_undefined(bias_p),
+      or_undefined(bias_t),
       stride,
       padding,
       dilation,
@@ -86,7 +83,7 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
   m.def(
       "convolution_backward_jvp_grad_bias(Tensor grad_out_t, Tensor? grad_bias) -> Tensor",
       [](Tensor grad_out_t, Given grad_bias) {
-        return derivatives::convolution_backward_jvp_grad_bias(grad_out_t, tensor(grad_bias));
+        return derivatives::convolution_backward_jvp_grad_bias(grad_out_t, or_undefined(grad_bias));
       });
   m.def(
       "_cudnn_convolution_backward(Tensor self, Tensor? grad_output, Tensor weight, "
@@ -104,7 +101,7 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          std::array<bool, 2> mask) {
         return derivatives::_cudnn_convolution_backward(
             self,
-            tensor(grad_output),
+            or_undefined(grad_output),
             weight,
             padding,
             output_padding,

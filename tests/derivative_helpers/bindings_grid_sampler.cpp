@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The derivative helpers of grid sampling as operators for the tests.
+#include "bindings.h"
+
 #include <torch/library.h>
 
 #include <torchext/derivatives/grid_sampler-inl.h>
@@ -15,11 +17,6 @@ using at::Tensor;
 using Given = std::optional<at::Tensor>;
 using Triple = std::tuple<Tensor, Tensor, Tensor>;
 
-// An undefined tensor for None.
-Tensor tensor(const Given& given) {
-  return given.has_value() ? *given : Tensor();
-}
-
 template <auto helper>
 Triple double_backward(
     Given ggI,
@@ -32,8 +29,8 @@ Triple double_backward(
     bool align_corners,
     std::array<bool, 3> mask) {
   return helper(
-      tensor(ggI),
-      tensor(ggGrid),
+      or_undefined(ggI),
+      or_undefined(ggGrid),
       grad_output,
       input,
       grid,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The functions of torchext/derivatives/indexing.h as operators.
+#include "bindings.h"
+
 #include <torch/library.h>
 #include <torchext/derivatives/indexing-inl.h>
 
@@ -8,10 +10,6 @@ namespace {
 
 namespace derivatives = torchext::derivatives;
 using at::Tensor;
-
-Tensor or_undefined(const std::optional<Tensor>& t) {
-  return t.has_value() ? *t : Tensor();
-}
 
 template <auto backward>
 std::tuple<Tensor, Tensor> reduce_backward(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The helpers of derivatives/linalg_determinant.h as operators, for their tests.
+#include "bindings.h"
+
 #include <torch/library.h>
 
 #include <torchext/derivatives/linalg_determinant-inl.h>
@@ -10,10 +12,6 @@ namespace {
 namespace derivatives = torchext::derivatives;
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
-
-Tensor given(const MaybeTensor& tensor) {
-  return tensor.value_or(Tensor());
-}
 
 } // namespace
 
@@ -30,6 +28,6 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          const Tensor& LU,
          const Tensor& pivots) {
         return derivatives::slogdet_backward(
-            given(grad_sign), given(grad_logabsdet), A, sign, LU, pivots);
+            or_undefined(grad_sign), or_undefined(grad_logabsdet), A, sign, LU, pivots);
       });
 }

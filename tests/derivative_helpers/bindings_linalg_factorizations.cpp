@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The helpers of derivatives/linalg_factorizations.h as operators, for their tests.
+#include "bindings.h"
+
 #include <torch/library.h>
 
 #include <torchext/derivatives/linalg_factorizations-inl.h>
@@ -10,10 +12,6 @@ namespace {
 namespace derivatives = torchext::derivatives;
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
-
-Tensor given(const MaybeTensor& tensor) {
-  return tensor.value_or(Tensor());
-}
 
 } // namespace
 
@@ -29,7 +27,7 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
   m.def(
       "lu_unpack_backward",
       [](const MaybeTensor& L_grad, const MaybeTensor& U_grad, c10::SymInt m, c10::SymInt n) {
-        return derivatives::lu_unpack_backward(given(L_grad), given(U_grad), m, n);
+        return derivatives::lu_unpack_backward(or_undefined(L_grad), or_undefined(U_grad), m, n);
       });
   m.def(
       "linalg_lu_backward",
@@ -39,7 +37,8 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          const Tensor& L,
          const Tensor& U,
          bool pivot) {
-        return derivatives::linalg_lu_backward(given(L_grad), given(U_grad), P, L, U, pivot);
+        return derivatives::linalg_lu_backward(
+            or_undefined(L_grad), or_undefined(U_grad), P, L, U, pivot);
       });
   m.def(
       "linalg_qr_backward",
@@ -48,6 +47,6 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          const Tensor& Q,
          const Tensor& R,
          std::string_view mode) {
-        return derivatives::linalg_qr_backward(given(gQ), given(gR), Q, R, mode);
+        return derivatives::linalg_qr_backward(or_undefined(gQ), or_undefined(gR), Q, R, mode);
       });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The helpers of derivatives/linalg_householder.h as operators, for their tests.
+#include "bindings.h"
+
 #include <torch/library.h>
 
 #include <torchext/derivatives/linalg_householder-inl.h>
@@ -10,10 +12,6 @@ namespace {
 namespace derivatives = torchext::derivatives;
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
-
-Tensor given(const MaybeTensor& tensor) {
-  return tensor.value_or(Tensor());
-}
 
 } // namespace
 
@@ -27,7 +25,7 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          const Tensor& tau,
          bool flip_order) {
         return derivatives::householder_product_backward(
-            given(grad), result, input, tau, flip_order);
+            or_undefined(grad), result, input, tau, flip_order);
       });
   m.def(
       "ormqr_backward",
@@ -40,6 +38,6 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          bool transpose,
          std::array<bool, 3> mask) {
         return derivatives::ormqr_backward(
-            given(grad), result, self, tau, other, left, transpose, mask);
+            or_undefined(grad), result, self, tau, other, left, transpose, mask);
       });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The helpers of derivatives/linalg_lstsq.h as operators, for their tests.
+#include "bindings.h"
+
 #include <torch/library.h>
 
 #include <torchext/derivatives/linalg_lstsq-inl.h>
@@ -10,10 +12,6 @@ namespace {
 namespace derivatives = torchext::derivatives;
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
-
-Tensor given(const MaybeTensor& tensor) {
-  return tensor.value_or(Tensor());
-}
 
 } // namespace
 
@@ -30,6 +28,7 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          const Tensor& B,
          const Tensor& X,
          std::array<bool, 2> mask) {
-        return derivatives::linalg_lstsq_backward(given(gX), given(gL), A, B, X, mask);
+        return derivatives::linalg_lstsq_backward(
+            or_undefined(gX), or_undefined(gL), A, B, X, mask);
       });
 }

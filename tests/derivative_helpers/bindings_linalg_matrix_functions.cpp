@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The helpers of derivatives/linalg_matrix_functions.h as operators, for their tests.
+#include "bindings.h"
+
 #include <torch/library.h>
 
 #include <torchext/derivatives/linalg_matrix_functions-inl.h>
@@ -10,10 +12,6 @@ namespace {
 namespace derivatives = torchext::derivatives;
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
-
-Tensor given(const MaybeTensor& tensor) {
-  return tensor.value_or(Tensor());
-}
 
 } // namespace
 
@@ -28,6 +26,7 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          const Tensor& A,
          const Tensor& U,
          const Tensor& H) {
-        return derivatives::linalg_polar_backward(given(grad_U), given(grad_H), A, U, H);
+        return derivatives::linalg_polar_backward(
+            or_undefined(grad_U), or_undefined(grad_H), A, U, H);
       });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The helpers of derivatives/linalg_solve.h as operators, for their tests.
+#include "bindings.h"
+
 #include <torch/library.h>
 
 #include <torchext/derivatives/linalg_solve-inl.h>
@@ -10,10 +12,6 @@ namespace {
 namespace derivatives = torchext::derivatives;
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
-
-Tensor given(const MaybeTensor& tensor) {
-  return tensor.value_or(Tensor());
-}
 
 } // namespace
 
@@ -32,7 +30,8 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          const Tensor& result,
          bool upper,
          std::array<bool, 2> mask) {
-        return derivatives::cholesky_solve_backward(given(grad), self, input2, result, upper, mask);
+        return derivatives::cholesky_solve_backward(
+            or_undefined(grad), self, input2, result, upper, mask);
       });
   m.def(
       "linalg_solve_backward",
@@ -44,7 +43,7 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          bool left,
          bool B_requires_grad) {
         return derivatives::linalg_solve_backward(
-            given(gX), X, A, LU, pivots, left, B_requires_grad);
+            or_undefined(gX), X, A, LU, pivots, left, B_requires_grad);
       });
   m.def(
       "triangular_solve_backward",
@@ -58,7 +57,15 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          bool unitriangular,
          std::array<bool, 2> mask) {
         return derivatives::triangular_solve_backward(
-            given(grad_x), given(grad_m), b, a, x, upper, transpose, unitriangular, mask);
+            or_undefined(grad_x),
+            or_undefined(grad_m),
+            b,
+            a,
+            x,
+            upper,
+            transpose,
+            unitriangular,
+            mask);
       });
   m.def(
       "linalg_solve_triangular_backward",
@@ -70,6 +77,6 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          bool unitriangular,
          std::array<bool, 2> mask) {
         return derivatives::linalg_solve_triangular_backward(
-            given(grad), A, X, upper, left, unitriangular, mask);
+            or_undefined(grad), A, X, upper, left, unitriangular, mask);
       });
 }

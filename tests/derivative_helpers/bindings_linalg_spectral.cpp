@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The helpers of derivatives/linalg_spectral.h as operators, for their tests.
+#include "bindings.h"
+
 #include <torch/library.h>
 
 #include <torchext/derivatives/linalg_spectral-inl.h>
@@ -10,10 +12,6 @@ namespace {
 namespace derivatives = torchext::derivatives;
 using at::Tensor;
 using MaybeTensor = std::optional<Tensor>;
-
-Tensor given(const MaybeTensor& tensor) {
-  return tensor.value_or(Tensor());
-}
 
 } // namespace
 
@@ -29,7 +27,7 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          bool is_hermitian,
          bool symeig_eigenvectors) {
         return derivatives::linalg_eig_backward(
-            given(gL), given(gV), L, V, is_hermitian, symeig_eigenvectors);
+            or_undefined(gL), or_undefined(gV), L, V, is_hermitian, symeig_eigenvectors);
       });
   m.def(
       "svd_backward",
@@ -39,6 +37,7 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
          const Tensor& U,
          const Tensor& S,
          const Tensor& Vh) {
-        return derivatives::svd_backward(given(gU), given(gS), given(gVh), U, S, Vh);
+        return derivatives::svd_backward(
+            or_undefined(gU), or_undefined(gS), or_undefined(gVh), U, S, Vh);
       });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The derivative helpers of pointwise functions, and those of basic.h, as operators for the tests.
+#include "bindings.h"
+
 #include <torch/library.h>
 
 #include <torchext/derivatives/pointwise-inl.h>
@@ -11,11 +13,6 @@ namespace {
 
 using at::Tensor;
 using Given = std::optional<at::Tensor>;
-
-// An undefined tensor for None.
-Tensor tensor(const Given& given) {
-  return given.has_value() ? *given : Tensor();
-}
 
 void define_basic(torch::Library& m) {
   m.def("not_implemented(str name, str reason) -> Tensor", [](std::string name, std::string why) {
@@ -88,21 +85,26 @@ void define_clamp(torch::Library& m) {
   m.def(
       "clamp_backward.Tensor(Tensor grad, Tensor self, Tensor? min, Tensor? max) -> Tensor",
       [](Tensor grad, Tensor self, Given min, Given max) {
-        return derivatives::clamp_backward(grad, self, tensor(min), tensor(max));
+        return derivatives::clamp_backward(grad, self, or_undefined(min), or_undefined(max));
       });
   m.def(
       "clamp_backward_min_max(Tensor? grad, Tensor self, Tensor? min, Tensor? max, bool[2] mask)"
       " -> (Tensor, Tensor)",
       [](Given grad, Tensor self, Given min, Given max, std::array<bool, 2> mask) {
         return derivatives::clamp_backward_min_max(
-            tensor(grad), self, tensor(min), tensor(max), mask);
+            or_undefined(grad), self, or_undefined(min), or_undefined(max), mask);
       });
   m.def(
       "clamp_jvp(Tensor self_p, Tensor? self_t, Tensor? min_p, Tensor? min_t, Tensor? max_p, "
       "Tensor? max_t) -> Tensor",
       [](Tensor self_p, Given self_t, Given min_p, Given min_t, Given max_p, Given max_t) {
         return derivatives::clamp_jvp(
-            self_p, tensor(self_t), tensor(min_p), tensor(min_t), tensor(max_p), tensor(max_t));
+            self_p,
+            or_undefined(self_t),
+            or_undefined(min_p),
+            or_undefined(min_t),
+            or_undefined(max_p),
+            or_undefined(max_t));
       });
 }
 
@@ -117,11 +119,13 @@ TORCH_LIBRARY_FRAGMENT(derivative_helpers, m) {
   m.def(
       "atan2_backward(Tensor? grad, Tensor self, Tensor other, bool[2] mask) -> (Tensor, Tensor)",
       [](Given grad, Tensor self, Tensor other, std::array<bool, 2> mask) {
-        return derivatives::atan2_backward(tensor(grad), self, other, mask);
+        return derivatives::atan2_backward(or_undefined(grad), self, other, mask);
       });
   m.def(
       "polar_backward(Tensor? grad, Tensor result) -> (Tensor, Tensor)",
-      [](Given grad, Tensor result) { return derivatives::polar_backward(tensor(grad), result); });
+      [](Given grad, Tensor result) {
+        return derivatives::polar_backward(or_undefined(grad), result);
+      });
   m.def("deg2rad_backward", &derivatives::deg2rad_backward);
   m.def("rad2deg_backward", &derivatives::rad2deg_backward);
   m.def("i1_backward", &derivatives::i1_backward);

@@ -2,6 +2,8 @@
 //
 // The functions of torchext/derivatives/rearrangement.h as operators. Where they take geometries,
 // sizes, dtypes or options, the operators take tensors that have them.
+#include "bindings.h"
+
 #include <torch/library.h>
 #include <torchext/derivatives/rearrangement-inl.h>
 
@@ -10,18 +12,6 @@ namespace {
 namespace derivatives = torchext::derivatives;
 using at::Tensor;
 using OptionalTensors = c10::List<std::optional<Tensor>>;
-
-Tensor or_undefined(const std::optional<Tensor>& t) {
-  return t.has_value() ? *t : Tensor();
-}
-
-std::vector<Tensor> or_undefined(const OptionalTensors& list) {
-  std::vector<Tensor> tensors;
-  for (const std::optional<Tensor> tensor : list) {
-    tensors.push_back(or_undefined(tensor));
-  }
-  return tensors;
-}
 
 std::vector<at::ScalarType> dtypes_of(at::TensorList tensors) {
   std::vector<at::ScalarType> dtypes;

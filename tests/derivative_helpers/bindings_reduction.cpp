@@ -2,6 +2,8 @@
 
 #include <torchext/derivatives/reduction-inl.h>
 
+#include "bindings.h"
+
 #include <torch/library.h>
 
 namespace derivatives = torchext::derivatives;
@@ -10,10 +12,6 @@ namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
 using OptionalScalar = std::optional<c10::Scalar>;
-
-at::Tensor undefined_if_none(const OptionalTensor& t) {
-  return t.value_or(at::Tensor());
-}
 
 at::Tensor unsqueeze_to_all(const at::Tensor& self, c10::SymIntArrayRef sizes) {
   return derivatives::unsqueeze_to(self, sizes);
@@ -69,7 +67,7 @@ at::Tensor var_mean_backward(
     const OptionalScalar& correction,
     bool keepdim) {
   return derivatives::var_mean_backward(
-      undefined_if_none(gvar), undefined_if_none(gmean), self, dim, correction, keepdim);
+      or_undefined(gvar), or_undefined(gmean), self, dim, correction, keepdim);
 }
 
 at::Tensor std_mean_backward(
@@ -81,7 +79,7 @@ at::Tensor std_mean_backward(
     const OptionalScalar& correction,
     bool keepdim) {
   return derivatives::std_mean_backward(
-      undefined_if_none(gstd), undefined_if_none(gmean), self, std, dim, correction, keepdim);
+      or_undefined(gstd), or_undefined(gmean), self, std, dim, correction, keepdim);
 }
 
 at::Tensor aminmax_backward(
@@ -93,7 +91,7 @@ at::Tensor aminmax_backward(
     const at::Tensor& min,
     const at::Tensor& max) {
   return derivatives::aminmax_backward(
-      self, dim, keepdim, undefined_if_none(grad_min), undefined_if_none(grad_max), min, max);
+      self, dim, keepdim, or_undefined(grad_min), or_undefined(grad_max), min, max);
 }
 
 } // namespace

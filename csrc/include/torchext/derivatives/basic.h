@@ -10,6 +10,7 @@
 #include <c10/core/Scalar.h>
 #include <c10/util/Exception.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,11 @@ inline at::Tensor not_implemented(const char* name, const char* reason = "") {
 inline std::vector<at::Tensor> not_implemented_list(const char* name, const char* reason = "") {
   not_implemented(name, reason);
   return {};
+}
+
+/// Whether an optional tensor is there: an undefined one is none.
+inline bool is_given(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() && tensor->defined();
 }
 
 /// The gradient of an input of dtype `self_st`: a real input takes the real part of a complex one.

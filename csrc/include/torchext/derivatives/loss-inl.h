@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <torchext/derivatives/basic.h>
 #include <torchext/derivatives/loss.h>
 
 #include <ATen/Functions.h>
@@ -15,10 +16,6 @@ namespace {
 
 using at::Tensor;
 using OptionalTensor = std::optional<at::Tensor>;
-
-bool is_given(const OptionalTensor& tensor) {
-  return tensor.has_value() && tensor->defined();
-}
 
 Tensor weighted(const Tensor& t, const OptionalTensor& weight) {
   return is_given(weight) ? t * *weight : t;

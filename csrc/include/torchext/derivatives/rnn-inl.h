@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <torchext/derivatives/basic.h>
 #include <torchext/derivatives/rnn.h>
 
 #include <ATen/Functions.h>
@@ -77,10 +78,6 @@ Tensor lstm_step_backward(
   grad_h = grad_gates.matmul(of_hidden);
   grad_c = grad_cell * step.f;
   return grad_gates;
-}
-
-bool is_given(const std::optional<Tensor>& tensor) {
-  return tensor.has_value() && tensor->defined();
 }
 
 // The rows of (T, N, ...) in the order in which they are processed.
