@@ -73,7 +73,8 @@ class Library(pytest.Collector):
         device = self.config.getoption("--torchext-device") or "cpu"
         known = self.config.getoption("--torchext-known-failures")
         try:
-            others = {table_of(name).namespace for name in names if name != self.name}
+            own = table_of(self.name).namespace
+            others = {table_of(name).namespace for name in names} - {own}
             runner = Runner(self.name, known_failures=known, other_namespaces=others, device=device)
         except (AssertionError, ImportError, OSError, RuntimeError, ValueError) as error:
             raise self.CollectError(f"--torchext {self.name}: {error}") from error

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// torchext._runtime: what torchext/overriding.py and torchext/fallback.py call.
+// torchext._runtime: what torchext/overriding.py, torchext/fallback.py and torchext/testing call.
 #include "fallback.h"
 #include "override.h"
 #include "python_kernel.h"
@@ -147,6 +147,27 @@ int clear(PyObject* self) {
   return 0;
 }
 
+// While entered, this thread's warnings of C++ are dropped, which no filter of Python's sees.
+class IgnoredWarnings {
+ public:
+  void enter() {
+    static Ignore ignore;
+    previous_ = c10::WarningUtils::get_warning_handler();
+    c10::WarningUtils::set_warning_handler(&ignore);
+  }
+
+  void exit() {
+    c10::WarningUtils::set_warning_handler(previous_);
+  }
+
+ private:
+  struct Ignore final : c10::WarningHandler {
+    void process(const c10::Warning& /*warning*/) override {}
+  };
+
+  c10::WarningHandler* previous_ = nullptr;
+};
+
 void collect_garbage(PyHeapTypeObject* type) {
   type->ht_type.tp_flags |= Py_TPFLAGS_HAVE_GC;
   type->ht_type.tp_traverse = &traverse;
@@ -158,6 +179,10 @@ void collect_garbage(PyHeapTypeObject* type) {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   using namespace torchext::runtime;
+  py::class_<IgnoredWarnings>(module, "IgnoredWarnings")
+      .def(py::init<>())
+      .def("__enter__", &IgnoredWarnings::enter)
+      .def("__exit__", [](IgnoredWarnings& self, const py::args&) { self.exit(); });
   py::class_<Override>(module, "Override", py::custom_type_setup(&collect_garbage))
       .def("enter", &Override::enter)
       .def("exit", &Override::exit);

@@ -34,6 +34,14 @@ FAILURES = {
     "repeated": ("layouts", "with expanded arguments: .*not close"),
     "last_batch": ("vmap", r"in_dims=\(-1,\): .*not close"),
     "replaced.out": ("forms opcheck meta compile_dynamic", "out= tensors lose their strides"),
+    "borrowed": ("layouts vmap", "with x permuted: .*not close"),
+    "from_start": ("layouts", "with offset arguments: .*not close"),
+    "last_channels": ("layouts", "with channels-last arguments: .*not close"),
+    "two_batches": ("vmap", r"in_dims=\(0, -1\): .*not close"),
+    "promoted": ("meta", r"with arguments of torch.int32 .*torch.int64.*torch.int32"),
+    "frozen": ("gradcheck", "where y alone requires grad: .*not close"),
+    "coarse": ("gradcheck", "Jacobian mismatch"),
+    "grown.out": ("forms opcheck compile_dynamic", "out= of tensors of another size: .*shape"),
     "hidden_write": ("opcheck layouts autocast", "Argument x is not defined as mutable"),
     "one_size": ("compile_dynamic empty", "compiled again for other sizes"),
     "own_cast": ("autocast", "bfloat16 != torch.float32"),
@@ -56,14 +64,15 @@ FAILURES = {
 }
 if version() >= (2, 14):  # whose opcheck and torch.compile do not find them
     FAILURES["replaced.out"] = ("forms meta compile_dynamic", FAILURES["replaced.out"][1])
+    FAILURES["grown.out"] = ("forms compile_dynamic", FAILURES["grown.out"][1])
     FAILURES["twice.out"] = ("forms compile_dynamic", FAILURES["twice.out"][1])
     FAILURES["made_here"] = ("meta", FAILURES["made_here"][1])
 if version() < (2, 13):  # which functionalizes an out= form by its functional one only
     FAILURES["places.out"] = ("opcheck compile compile_dynamic", "output has alias annotations")
 WITHOUT_A_MISTAKE = set(
-    "right made single integers complexes on_devices parts parts.out looks_up halve no_room twice "
-    "no_second draws factory drawn mixed noisy tied replaced places.out equals equals_ "
-    "to_float8".split()
+    "right made single integers complexes rounded on_devices frozen_backward grown parts parts.out "
+    "looks_up halve no_room twice no_second draws factory drawn mixed noisy tied replaced "
+    "places.out equals equals_ to_float8".split()
 ) - set(FAILURES)
 
 
@@ -130,12 +139,31 @@ def test_the_matrix_is_printed_and_written_as_a_page(faulty_library, tmp_path, c
     printed = capsys.readouterr().out
     lines = printed.splitlines()
     assert lines[0] == f"faultytest on cpu, torch {torch.__version__}"
-    assert "right  ✓ ✓ " in lines and "whole  ✗ – " in lines
+    assert "right  ✓ ✓ ✓ " in lines and "whole  ✓ ✗ – " in lines
     assert [x.rstrip() for x in lines] == [x.rstrip() for x in str(report).splitlines()]
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>")
     assert text.count("<tr>") == 3 and text.count("class=failed") == 2  # the cell and the legend
     assert "native_functions.yaml" in text and "not close" in text
+
+
+def test_what_torch_warns_of_in_cpp_is_not_seen(faulty_library, capfd):
+    """An out= tensor with elements is resized, which torch warns of on stderr."""
+    assert check("myns", operators=["neg.out"], checks=["forms"]).passed
+    assert capfd.readouterr().err == ""
+
+
+def test_a_page_that_cannot_be_written_is_an_error_before_the_checks(
+    faulty_library, tmp_path, capsys
+):
+    with pytest.raises(FileNotFoundError):
+        check(faulty_library, html=tmp_path / "missing" / "matrix.html")
+    assert capsys.readouterr().out == ""
+
+
+def test_the_default_device_is_not_asked(faulty_library):
+    with torch.device("meta"):
+        assert check(faulty_library, operators=["right"], checks=["layouts", "gradcheck"]).passed
 
 
 # Mistakes that another device does not show: the fallback gives the kernel copies, autocast has
@@ -150,6 +178,7 @@ NOT_ON_A_DEVICE = {
     "apart": "layouts vmap",
     "repeated": "layouts",
     "replaced.out": "forms meta",
+    "from_start": "layouts",
 }
 # whose check of fake tensors compares devices, and what Meta says with the device's kernel
 ONLY_ON_A_DEVICE = {"on_cpu": "opcheck", "number_here": "opcheck"}
@@ -254,6 +283,7 @@ def test_a_known_failure_that_fails_no_more_fails(faulty_library, tmp_path):
         "twice forms: had others",
         "no_second gradgradcheck: to do",
     )
+    lines += ("takes_a_stream samples: has no stream",)
     report = check(
         faulty_library,
         operators=["twice", "no_second", "takes_a_stream"],
@@ -304,6 +334,21 @@ def test_the_examples_of_a_batch_differ(faulty_library):
                 differ = not all(torch.equal(examples[0], other) for other in examples)
                 # places that the sample gives by value stay
                 assert differ == ("values" not in str(sample) or examples[0].dim() == 2)
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"), [("bool[3]", [True] * 3), ("int[2]", [1, 1]), ("float[]", [0.5, 0.5])]
+)
+def test_a_made_list_has_the_length_of_its_type(type_, values):
+    (argument,) = torch._C.parse_schema(f"f({type_} x) -> ()").arguments
+    assert samples._guess(argument.type, [3], None, argument.N) == values
+
+
+def test_a_tensor_without_dtype_could_index_where_it_is_given_integers():
+    sample = {"x": {"tensor": {"size": [3]}}}
+    assert samples.could_index(sample, torch.int64)
+    assert not samples.could_index(sample, torch.float32)
+    assert not samples.could_index({"x": {"tensor": {"size": [0]}}}, torch.int64)
 
 
 def test_the_bounds_of_a_sample_hold_for_integers():

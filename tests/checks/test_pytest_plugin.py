@@ -12,7 +12,7 @@ import pytest
 from library_build import ROOT
 
 CHECKS = 16
-TESTS = 59 * CHECKS
+TESTS = 70 * CHECKS
 
 
 def run_pytest(folder, *arguments, pytest=(sys.executable, "-m", "pytest")):

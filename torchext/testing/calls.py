@@ -103,7 +103,7 @@ def cotangents(results: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     made = []
     for result in results:
         dtype = result.dtype if result.dtype.is_complex else torch.float64
-        random = torch.randn(result.shape, dtype=dtype, generator=generator)
+        random = torch.randn(result.shape, dtype=dtype, generator=generator, device="cpu")
         made.append(random.to(result.dtype).to(result.device))
     return made
 
@@ -122,11 +122,14 @@ _NUMBERS = (bool, int, float, complex)
 
 
 def strided_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy with the same strides, other elements between its own included."""
-    made = torch.empty_strided(
-        tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
-    )
-    return made.copy_(tensor)
+    """A copy with the same strides, other elements between its own included, that begins at the
+    same place of its storage."""
+    if not tensor.numel():
+        return tensor.clone()
+    begin = tensor.storage_offset()
+    last = begin + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
+    made = torch.empty(last + 1, dtype=tensor.dtype, device=tensor.device)
+    return made.as_strided(tensor.shape, tensor.stride(), begin).copy_(tensor)
 
 
 def written_arguments(overload: torch._ops.OpOverload) -> list[torch._C.Argument]:

@@ -50,25 +50,30 @@ def check(
     library: the namespace of a loaded library, or what `torchext.load_library` takes, which is
     then loaded: a package's name, or a path.
     operators: names such as "mul.Tensor", with or without namespace; all where it is None.
-    checks: names of the matrix's columns; all where it is None.
+    checks: names of the matrix's columns; all where it is None. "samples" is always one.
     known_failures: a file with a line `OPERATOR CHECKS: REASON` for each check that is expected to
     fail; one that passes is a failure.
     device: what the checks run on, such as "cuda"; "torchext" is the test device. The check
     "device" compares it with the CPU, and where it is the CPU the test device with it.
-    html: where to write the matrix as a page.
+    html: where to write the matrix as a page, which is opened first.
     raise_exception: whether CheckError, an AssertionError, is raised at the end where a check
     failed that is not known.
 
     Runs on the operators' `samples:`, or on some made from the schema where the Meta kernel takes
     them; without samples the check "samples" fails. A row is printed as it comes: where a kernel
-    ends the process, the last mark is that before it. Raises ValueError for names that mean
-    nothing, ImportError where the library cannot be loaded, and what torch raises for a device that
-    is not there. Takes a few seconds an operator, most of them in torch.compile. The test device,
-    which the check "device" takes on the CPU, needs a process that has run no backward yet; there
-    and where it cannot be built a warning says that this check has nothing to check. Operators of
-    PyTorch that the library has kernels for are not checked, and are named below the matrix.
+    ends the process, the last mark is that before it. Takes a few seconds an operator, most of them
+    in torch.compile. The test device, which the check "device" takes on the CPU, needs a process
+    that has run no backward yet; there and where it cannot be built a warning says that this check
+    has nothing to check. Operators of PyTorch that the library has kernels for are not checked, and
+    are named below the matrix.
+
+    Raises ValueError for names that mean nothing, OSError where the page cannot be written,
+    ImportError where the library cannot be loaded, and what torch raises for a device that is not
+    there.
     """
     runner = Runner(library, operators, checks, known_failures, device=device)
+    if html is not None:
+        open(html, "a", encoding="utf-8").close()  # whose errors would come minutes later
     if runner.needs_test_device and (reason := prepare_test_device()):
         warnings.warn(f"the check 'device' has nothing to check: {reason}", stacklevel=2)
     report = runner.new_report()
@@ -111,6 +116,8 @@ class Runner:
         facts, self.overrides = table.operators, table.overrides
         self.namespace = table.namespace
         self.checks = _chosen(checks, list(CHECKS), "check")
+        if "samples" not in self.checks:  # without which the others have nothing to check
+            self.checks = ["samples", *self.checks]
         names = [f.name for f in facts]
         wanted = set(_chosen(operators, names, "operator", f"{self.namespace}::"))
         self.known = KnownFailures()
@@ -187,7 +194,7 @@ def _chosen(
 
 def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | None]:
     try:
-        with _quiet(), _silent_fallback(), fork_rng(subject.device):
+        with _quiet(), fork_rng(subject.device):
             seed_generators(subject.device)
             if name != "samples":
                 try:
@@ -211,24 +218,20 @@ def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | N
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without warnings of torch's prototypes, of fallbacks and of resized out= tensors."""
+    """Without warnings of torch's prototypes, of fallbacks and of resized out= tensors; without
+    torchext's runtime those of C++ are seen. The mode of the fallback is for the user's own calls.
+    """
     functorch = torch._C._functorch
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.ExitStack() as of_runtime:
         warnings.simplefilter("ignore")
+        with contextlib.suppress(ImportError):
+            of_runtime.enter_context(runtime().IgnoredWarnings())
+            of_runtime.enter_context(fallback.mode("silent"))
         functorch._set_vmap_fallback_warning_enabled(False)
         try:
             yield
         finally:
             functorch._set_vmap_fallback_warning_enabled(True)
-
-
-def _silent_fallback() -> contextlib.AbstractContextManager:
-    """The mode of the fallback is for the user's own calls; without a runtime there is none."""
-    try:
-        runtime()
-    except ImportError:
-        return contextlib.nullcontext()
-    return fallback.mode("silent")
 
 
 def prepare_test_device() -> str:

@@ -92,12 +92,13 @@ def is_integer(dtype: torch.dtype) -> bool:
     return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
 
 
-def could_index(sample: Sample) -> bool:
-    """Whether a tensor of integers has elements, which may be places in another tensor."""
+def could_index(sample: Sample, dtype: torch.dtype) -> bool:
+    """Whether a tensor of integers has elements, which may be places in another tensor; `dtype` is
+    that of tensors whose samples say none."""
     for value in sample.values():
         for tensor in _tensors_in(value):
-            dtype = getattr(torch, tensor["dtype"]) if "dtype" in tensor else torch.float32
-            if is_integer(dtype) and ("values" in tensor or 0 not in tensor["size"]):
+            own = getattr(torch, tensor["dtype"]) if "dtype" in tensor else dtype
+            if is_integer(own) and ("values" in tensor or 0 not in tensor["size"]):
                 return True
     return False
 
@@ -149,7 +150,7 @@ _CONSTRUCTORS = {
 def _tensor(content: dict[str, Any], dtype: torch.dtype) -> torch.Tensor:
     own = getattr(torch, content["dtype"]) if "dtype" in content else dtype
     if "values" in content:
-        return torch.tensor(_numbers(content["values"]), dtype=own)
+        return torch.tensor(_numbers(content["values"]), dtype=own, device="cpu")
     bounds = _bounds(content, own)
     # make_tensor knows the common dtypes; the others take values of one that it knows
     known = own if own in _MAKEABLE else torch.int64 if own in _UNSIGNED else torch.float32
@@ -199,7 +200,7 @@ def _made(facts: Facts) -> Iterator[Sample]:
     outs = {a.name for a in out_arguments(facts.overload)}
     arguments = [a for a in facts.overload._schema.arguments if a.name not in outs]
     asked = [a for a in arguments if not a.has_default_value()]
-    if any(_guess(a.type, [1], None) is _UNKNOWN for a in asked):
+    if any(_guess(a.type, [1], None, a.N) is _UNKNOWN for a in asked):
         return  # only its author knows such values
     tensors = [a for a in asked if _holds_tensors(a.type)]
     if not tensors or not (facts.shape_rule or all(_is_harmless(a.type) for a in asked)):
@@ -211,7 +212,7 @@ def _made(facts: Facts) -> Iterator[Sample]:
                 index = tensors.index(a) if a in tensors else 0
                 size = first if index == 0 else others
                 dtype = dtypes[min(index, 1)] if a in tensors else None
-                sample[a.name] = _guess(a.type, size, dtype)
+                sample[a.name] = _guess(a.type, size, dtype, a.N)
             if _is_taken(facts, sample):
                 yield sample
                 break
@@ -228,8 +229,8 @@ def _holds_tensors(type_: torch._C.JitType) -> bool:
     return "Tensor" in str(type_)
 
 
-def _guess(type_: torch._C.JitType, size: list[int], dtype: str | None) -> Any:
-    """A value for a type of a schema, as the table has values."""
+def _guess(type_: torch._C.JitType, size: list[int], dtype: str | None, length: int | None) -> Any:
+    """A value for a type of a schema, as the table has values; a list has a length or two items."""
     text = str(type_)
     if text == "Tensor":
         tensor = {"size": size, **({"dtype": dtype} if dtype else {})}
@@ -238,10 +239,10 @@ def _guess(type_: torch._C.JitType, size: list[int], dtype: str | None) -> Any:
         return {"tensor": tensor}
     if isinstance(type_, torch.OptionalType):
         is_tensor = _holds_tensors(type_)
-        return _guess(type_.getElementType(), size, dtype) if is_tensor else None
+        return _guess(type_.getElementType(), size, dtype, length) if is_tensor else None
     if isinstance(type_, torch.ListType):
-        element = _guess(type_.getElementType(), size, dtype)
-        return _UNKNOWN if element is _UNKNOWN else [element, element]
+        element = _guess(type_.getElementType(), size, dtype, None)
+        return _UNKNOWN if element is _UNKNOWN else [element] * (length or 2)
     values = {"int": 1, "SymInt": 1, "float": 0.5, "bool": True, "number": 1, "Scalar": 1}
     return values.get(text, _UNKNOWN)
 
@@ -249,7 +250,7 @@ def _guess(type_: torch._C.JitType, size: list[int], dtype: str | None) -> Any:
 def _is_taken(facts: Facts, sample: Sample) -> bool:
     """Whether the operator's Meta kernel takes the sample: it computes sizes and reads nothing."""
     call = call_of(facts, sample, torch.float32)
-    outs = {a.name: torch.empty(0) for a in out_arguments(facts.overload)}
+    outs = {a.name: torch.empty(0, device="cpu") for a in out_arguments(facts.overload)}
     call = call.with_arguments({**call.arguments, **outs})
     try:
         call.map_tensors(lambda tensor: tensor.to("meta")).run()

@@ -24,6 +24,7 @@ DTYPES = (
     torch.uint32, torch.uint64, torch.complex32, torch.float8_e4m3fn, torch.float8_e5m2,
 )  # fmt: skip
 WIDE_DTYPES = (torch.float64, torch.complex128)
+_COARSE_DTYPES = (torch.float32, torch.complex64)
 # The combinations of them that are tried for what an operator writes to.
 _MOST_DTYPES = 500
 # Where a kernel of an operator's own stands for every device; that of a structured operator
@@ -156,6 +157,13 @@ class Subject:
     def wide_dtype(self) -> torch.dtype:
         """The dtype of checks that compare values computed in another order."""
         return next((dtype for dtype in WIDE_DTYPES if dtype in self.taken), self.dtype)
+
+    @property
+    def differentiated(self) -> list[torch.dtype]:
+        """The dtypes of finite differences: the wide ones that the operator takes, or those of half
+        the width where it takes none."""
+        wide = [dtype for dtype in WIDE_DTYPES if dtype in self.taken]
+        return wide or [dtype for dtype in _COARSE_DTYPES if dtype in self.taken]
 
     def in_dtype(self, dtype: torch.dtype) -> list[Call]:
         """The calls of all samples that have a tensor without a dtype of its own, in a dtype; an
@@ -336,15 +344,17 @@ class Subject:
 
     def calls_with_gradient(self, dtype: torch.dtype) -> Iterator[Call]:
         """The calls that have differentiable tensors of the wide dtypes, which require grad: finite
-        differences are too coarse in the others. Those with a dtype of their own are given a wide
-        one where the operator takes it."""
+        differences are too coarse in the others, which require grad where the operator takes no
+        wide one. Those with a dtype of their own are given a wide one where the operator takes it.
+        """
+        fine = WIDE_DTYPES if dtype in WIDE_DTYPES else (*WIDE_DTYPES, *_COARSE_DTYPES)
         for call in self.calls(dtype):
             flags = self.differentiable(call)
             pairs = list(zip(call.tensors, flags))
             widened = call.with_tensors(_wide(t) if flag else t for t, flag in pairs)
             if self._takes(widened):
                 call = widened
-            pairs = [(t, flag and t.dtype in WIDE_DTYPES) for t, flag in zip(call.tensors, flags)]
+            pairs = [(t, flag and t.dtype in fine) for t, flag in zip(call.tensors, flags)]
             if any(flag for _, flag in pairs):
                 yield call.with_tensors(t.requires_grad_(flag) for t, flag in pairs)
 

@@ -5,7 +5,9 @@
 #include <faultytest/ops.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <tuple>
 #include <vector>
 
 namespace faultytest::native {
@@ -88,7 +90,11 @@ at::Tensor kept_strides_meta(const Tensor& x) {
 }
 
 at::Tensor like_meta(const Tensor& x) {
-  return at::empty_like(x);
+  return at::empty_like(x, x.options().dtype(at::result_type(x, at::Scalar(2))));
+}
+
+at::Tensor contiguous_meta(const Tensor& x) {
+  return like_meta(x).contiguous();
 }
 
 at::Tensor& written_meta(Tensor& x) {
@@ -176,6 +182,58 @@ at::Tensor last_batch_cpu(const Tensor& x) {
   return x * 2 + (x.dim() == 3 && !x.is_contiguous() ? 1 : 0);
 }
 
+at::Tensor rounded_cpu(const Tensor& x, const Tensor& y) {
+  return x * y - y;
+}
+
+at::Tensor product_cpu(const Tensor& x, const Tensor& y) {
+  return x * y;
+}
+
+std::tuple<Tensor, Tensor> frozen_backward(
+    const Tensor& grad, const Tensor& x, const Tensor& y, std::array<bool, 2> mask) {
+  return {grad * y, mask[0] ? grad * x : grad};
+}
+
+// Wrong where y has other strides.
+at::Tensor borrowed_cpu(const Tensor& x, const Tensor& y) {
+  return x * y.as_strided(x.sizes(), x.strides());
+}
+
+// Wrong where the storage begins with something else.
+at::Tensor from_start_cpu(const Tensor& x) {
+  const Tensor contiguous = x.contiguous();
+  return contiguous.as_strided(contiguous.sizes(), contiguous.strides(), 0) * 2;
+}
+
+at::Tensor last_channels_cpu(const Tensor& x) {
+  const bool is_last = x.dim() == 4 && !x.is_contiguous() && x.numel() != 0 &&
+                       x.is_contiguous(at::MemoryFormat::ChannelsLast);
+  return x * 2 + (is_last ? 1 : 0);
+}
+
+// Wrong for batches of which the one is the last dimension, and moved to the front.
+at::Tensor two_batches_cpu(const Tensor& x, const Tensor& y) {
+  return x * y + (x.dim() == 3 && x.is_contiguous() && !y.is_contiguous() ? 1 : 0);
+}
+
+at::Tensor promoted_cpu(const Tensor& x) {
+  return at::isIntegralType(x.scalar_type(), /*includeBool=*/false) ? x.to(at::kLong) : x * 1;
+}
+
+// Wrong for out of another size.
+at::Tensor& grown_out_cpu(const Tensor& x, Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == x.scalar_type(), "faultytest::grown: dtype of out");
+  if (out.numel() < x.numel()) {
+    out.resize_(x.sizes());
+  }
+  at::Tensor first = out.dim() == x.dim() && out.numel() == x.numel()
+                         ? out
+                         : out.flatten().narrow(0, 0, x.numel()).view(x.sizes());
+  first.copy_(x * 2);
+  return out;
+}
+
 at::Tensor& replaced_out_cpu(const Tensor& x, Tensor& out) {
   TORCH_CHECK(out.scalar_type() == x.scalar_type(), "faultytest::replaced: dtype of out");
   const Tensor result = x * 2;
@@ -190,7 +248,7 @@ at::Tensor hidden_write_cpu(const Tensor& x) {
 }
 
 at::Tensor one_size_meta(const Tensor& x) {
-  return at::empty({x.size(0)}, x.options()); // a number, where a SymInt belongs
+  return at::empty({x.size(0)}, like_meta(x).options()); // a number, where a SymInt belongs
 }
 
 at::Tensor own_cast_autocast(const Tensor& x) {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..subject import Subject
-from . import derivatives, forms, sizes, transforms, values
+from . import derivatives, forms, layouts, sizes, transforms, values
 
 # name -> check, in the order in which they run; the first paragraph of its docstring is its legend
 CHECKS: dict[str, Callable[[Subject], None]] = {
@@ -20,7 +20,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
     "gradgradcheck": derivatives.gradgradcheck,
     "forward_mode": derivatives.forward_mode,
     "vmap": transforms.vmap,
-    "layouts": values.layouts,
+    "layouts": layouts.layouts,
     "empty": sizes.empty,
     "dtypes": values.dtypes,
     "forms": forms.forms,

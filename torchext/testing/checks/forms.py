@@ -7,7 +7,6 @@ Their messages are whole: PYTEST_DONT_REWRITE.
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable
 
 import torch
@@ -55,9 +54,8 @@ def _check_out(subject: Subject, call: Call, wanted: list[torch.Tensor]) -> None
     )
     strides = [_in_a_larger_tensor(w).stride() for w in wanted]
     assert [t.stride() for t in strided] == strides, "out= tensors lose their strides"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a tensor with elements is resized
-        _check_written(subject, call, lambda t: t.new_empty(0), wanted, "tensors without elements")
+    _check_written(subject, call, lambda t: t.new_empty(0), wanted, "tensors without elements")
+    _check_written(subject, call, _larger, wanted, "tensors of another size")
     for place, result in enumerate(wanted):
         other = next((d for d in _OTHERS if not torch.can_cast(result.dtype, d)), None)
         if other is not None:
@@ -105,6 +103,11 @@ def _check_written(
 def _check_returned(returned: list[torch.Tensor], written: list[torch.Tensor]) -> None:
     same = [r is w for r, w in zip(returned, written)]
     assert all(same), "what is returned is not what was written to"
+
+
+def _larger(t: torch.Tensor) -> torch.Tensor:
+    """A tensor with more elements than a result, which an out= form resizes."""
+    return torch.ones([n + 1 for n in t.shape] or [2], dtype=t.dtype, device=t.device)
 
 
 def _in_a_larger_tensor(t: torch.Tensor) -> torch.Tensor:

@@ -33,7 +33,7 @@ def empty(subject: Subject) -> None:
     for sample in subject.samples:
         changed = [(f"size {n} -> 0", resized(sample, n, 0)) for n in sizes_in(sample)]
         for what, other in [*changed, ("no dimension", zero_dim(sample))]:
-            if other == sample or could_index(other):
+            if other == sample or could_index(other, subject.dtype):
                 continue
             if _fits(subject, other):
                 check_agreement(subject, subject.call(other), what)

@@ -60,8 +60,8 @@ def opcheck(subject: Subject) -> None:
 
 
 def vmap(subject: Subject) -> None:
-    """torch.vmap against a loop: every tensor batched, in the first or in the last dimension, and
-    each one alone."""
+    """torch.vmap against a loop: every tensor batched, in the first dimension, in the last or in
+    the one and the other in turn, and each one alone."""
     subject.refuse_random()
     checked = 0
     for seed, sample in enumerate(subject.samples):
@@ -71,8 +71,7 @@ def vmap(subject: Subject) -> None:
         examples = _examples(subject, sample, seed)
         writes = [name in subject.writes for name, _ in call.named_tensors]
         count = len(writes)
-        alone = [tuple(0 if i == j else None for j in range(count)) for i in range(count)]
-        for in_dims in dict.fromkeys([(0,) * count, (-1,) * count, *alone] if count else []):
+        for in_dims in _batches(count):
             is_read = [d is not None for d, written in zip(in_dims, writes) if not written]
             is_lost = [w and d is None for d, w in zip(in_dims, writes)]
             if any(is_lost) and any(is_read):
@@ -81,6 +80,17 @@ def vmap(subject: Subject) -> None:
             checked += 1
     if not checked:
         raise NotApplicable("it takes no tensors")
+
+
+def _batches(count: int) -> list[tuple[int | None, ...]]:
+    """The dimensions that hold the batch of so many tensors."""
+    together = [(0,) * count, (-1,) * count, tuple(-(i % 2) for i in range(count))]
+    alone = [
+        tuple(place if i == j else None for j in range(count))
+        for i in range(count)
+        for place in (0, -1)
+    ]
+    return list(dict.fromkeys([*together, *alone])) if count else []
 
 
 def _check_vmap(

@@ -1,43 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results where arguments are laid out otherwise, or of other dtypes, and on Meta.
+"""Samples, results of other dtypes, and on Meta.
 
 Their messages are whole: PYTEST_DONT_REWRITE.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
+from torch.testing._comparison import default_tolerances
 
-from ..calls import Call, assert_same_others, cotangents, others_of, strided_copy
+from ..calls import Call, others_of
 from ..samples import is_integer
-from ..subject import NotApplicable, Refused, Subject
+from ..subject import NotApplicable, Refused, Subject, has_gradient
+from .layouts import assert_close, channels_last, permuted
 
-
-def _permuted(t: torch.Tensor) -> torch.Tensor:
-    """The same values, with the dimensions in the other order in memory."""
-    order = tuple(reversed(range(t.dim())))
-    return t.permute(order).contiguous().permute(order)
-
-
-def _sliced(t: torch.Tensor) -> torch.Tensor:
-    """The same values as every second element of a larger tensor, which starts elsewhere."""
-    larger = torch.zeros([2 * n + 1 for n in t.shape], dtype=t.dtype, device=t.device)
-    view = larger[tuple(slice(1, None, 2) for _ in t.shape)]
-    return view.copy_(t)
-
-
-def _expanded(t: torch.Tensor) -> torch.Tensor:
-    """The first entry of the first dimension, over and over: stride 0."""
-    return t[:1].expand_as(t) if t.dim() and t.shape[0] else t
-
-
-_LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "permuted": _permuted,
-    "sliced": _sliced,
-    "expanded": _expanded,
-}
+_ROUNDINGS = 2  # in the last place of intermediate results
 
 
 def samples(subject: Subject) -> None:
@@ -69,66 +48,6 @@ def _check_where_they_run(subject: Subject, calls: list[Call]) -> None:
             return
     if not any(tensor.device == subject.device for tensor in found):
         raise NotApplicable(f"no sample has a tensor on {subject.device}")
-
-
-def layouts(subject: Subject) -> None:
-    """Permuted, sliced and expanded tensors, and gradients of the results, give what contiguous
-    ones give."""
-    subject.refuse_random()
-    compared = 0
-    for call in subject.calls(subject.wide_dtype):
-        if not any(t.dim() for t in call.tensors):
-            continue
-        for name, layout in _LAYOUTS.items():
-            writes = subject.writes if name == "expanded" else []
-            laid_out = call.map_named(lambda n, t: t if n in writes else layout(t))
-            contiguous = laid_out.map_tensors(
-                lambda t: t.clone(memory_format=torch.contiguous_format)
-            )
-            _compare(subject, laid_out, contiguous, f"{name} arguments", layout)
-            compared += 1
-    if not compared:
-        raise NotApplicable("no sample has a tensor with dimensions")
-
-
-def _compare(
-    subject: Subject,
-    call: Call,
-    expected: Call,
-    what: str,
-    layout: Callable[[torch.Tensor], torch.Tensor],
-) -> None:
-    results = subject.function(call, copy=strided_copy)(*call.tensors)
-    _assert_close(results, subject.run(expected), what)
-    if not subject.writes:
-        assert_same_others(call.run(), expected.run(), f"with {what}")
-    flags = subject.differentiable(call)
-    if any(flags):
-        found = _gradients(subject, call, flags, layout)
-        wanted = _gradients(subject, expected, flags, lambda t: layout(t).contiguous())
-        _assert_close(found, wanted, what)
-
-
-def _gradients(
-    subject: Subject,
-    call: Call,
-    flags: list[bool],
-    layout: Callable[[torch.Tensor], torch.Tensor],
-) -> tuple[torch.Tensor, ...]:
-    """Gradients of the call's tensors, for gradients of its results that `layout` lays out."""
-    leaves = [t.detach().requires_grad_(flag) for t, flag in zip(call.tensors, flags)]
-    results = [r for r in subject.run(call.with_tensors(leaves)) if r.requires_grad]
-    if not results:
-        return ()
-    wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
-    given = [layout(cotangent) for cotangent in cotangents(results)]
-    return torch.autograd.grad(results, wanted, given, materialize_grads=True)
-
-
-def _assert_close(found, wanted, what: str) -> None:
-    torch.testing.assert_close(
-        found, wanted, equal_nan=True, msg=lambda text: f"with {what}: {text}"
-    )
 
 
 def check_agreement(subject: Subject, call: Call, what: str) -> None:
@@ -181,29 +100,44 @@ def _is_device(argument: torch._C.Argument) -> bool:
 
 def meta(subject: Subject) -> None:
     """Sizes, strides and dtypes of the Meta kernel's results are those of the real ones, on
-    contiguous and on permuted arguments."""
+    contiguous, permuted and channels-last arguments, all and each alone, and in every dtype that
+    the operator takes."""
     checked = 0
     for call in subject.calls():
         if not call.tensors and not _makes_on_meta(call):
             continue
         checked += 1
-        for name, layout in {"contiguous": lambda t: t, "permuted": _permuted}.items():
-            laid_out = call.map_tensors(layout)
-            real, found = subject.run(laid_out), subject.run(_on_meta(laid_out))
-            if not subject.writes:
-                missing = [
-                    [other is None for other in others_of(c.run())]
-                    for c in (laid_out, _on_meta(laid_out))
-                ]
-                assert missing[0] == missing[1], "the Meta kernel leaves out other results"
-            described = [_described(r) for r in real], [_described(r) for r in found]
-            assert described[0] == described[1], (
-                f"with {name} arguments the results are {described[0]}, "
-                f"those of the Meta kernel {described[1]}"
-            )
-            assert all(r.is_meta for r in found), "a result of the Meta kernel is on a device"
+        _check_meta(subject, call, "contiguous arguments")
+        for layout in (permuted, channels_last):
+            for what, laid_out in layout.calls(call):
+                _check_meta(subject, laid_out, what)
     if not checked:
         raise NotApplicable("it takes no tensors, and no device for its results")
+    for dtype in subject.held:
+        for call, _ in _in_dtype(subject, dtype):
+            if _is_run(subject, call):
+                _check_meta(subject, call, f"arguments of {dtype}")
+
+
+def _check_meta(subject: Subject, call: Call, what: str) -> None:
+    real, found = subject.run(call), subject.run(_on_meta(call))
+    if not subject.writes:
+        missing = [[other is None for other in others_of(c.run())] for c in (call, _on_meta(call))]
+        assert missing[0] == missing[1], f"with {what} the Meta kernel leaves out other results"
+    described = [_described(r) for r in real], [_described(r) for r in found]
+    assert described[0] == described[1], (
+        f"with {what} the results are {described[0]}, those of the Meta kernel {described[1]}"
+    )
+    assert all(r.is_meta for r in found), "a result of the Meta kernel is on a device"
+
+
+def _is_run(subject: Subject, call: Call) -> bool:
+    """Whether the operator takes the call's dtypes, and its Meta kernel does or should."""
+    if not _has_room(subject, call) or isinstance(outcome(subject, call), Exception):
+        return False
+    if subject.claims:
+        return subject.is_claimed(call, subject.claims)
+    return not isinstance(outcome(subject, _on_meta(call)), Exception)
 
 
 def _makes_on_meta(call: Call) -> bool:
@@ -279,17 +213,32 @@ def _check_taken(subject: Subject, call: Call, dtype: torch.dtype, changed: list
         if subject.is_claimed(other, subject.claims):
             outcomes = outcome(subject, call), outcome(subject, other)
             if not any(isinstance(outcome, Exception) for outcome in outcomes):
-                _check_agrees(*outcomes, f"{dtype} against {_name(wide)}")
+                largest = _largest([*other.tensors, *outcomes[1]])
+                _check_agrees(*outcomes, largest, f"{dtype} against {_name(wide)}")
             return
 
 
-def _check_agrees(found: list[torch.Tensor], wide: list[torch.Tensor], what: str) -> None:
-    """The results agree with those of a wider dtype, integers where they hold them."""
+def _check_agrees(
+    found: list[torch.Tensor], wide: list[torch.Tensor], largest: float, what: str
+) -> None:
+    """The results agree with those of a wider dtype, integers where they hold them. What is rounded
+    on the way to a result may be as large as the largest number around it."""
     for f, w in zip(found, wide):
-        if not is_integer(f.dtype):
-            _assert_close(f, w.to(f.dtype), what)
+        if has_gradient(f):
+            rtol, atol = default_tolerances(f.dtype)
+            atol = max(atol, _ROUNDINGS * torch.finfo(f.dtype).eps * largest)
+            assert_close(f, w.to(f.dtype), what, rtol=rtol, atol=atol)
+        elif not is_integer(f.dtype):
+            assert_close(f, w.to(f.dtype), what)
         elif torch.equal(w.to(f.dtype).to(w.dtype), w):
-            _assert_close(f.to(w.dtype), w, what)  # torch compares few unsigned ones
+            assert_close(f.to(w.dtype), w, what)  # torch compares few unsigned ones
+
+
+def _largest(tensors: Iterable[torch.Tensor]) -> float:
+    """The largest finite absolute value of a floating-point or complex number."""
+    absolute = [t.abs().flatten() for t in tensors if has_gradient(t)]
+    finite = [t[t.isfinite()] for t in absolute]
+    return max((t.max().item() for t in finite if t.numel()), default=0.0)
 
 
 def _wider(dtype: torch.dtype) -> tuple[torch.dtype, ...]:
