@@ -50,14 +50,6 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blo
   return dst;
 }
 
-// cpu_fallback writes results back through this, and out= arguments may have another size then.
-at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
-  if (dst.sizes() != self.sizes()) {
-    dst.resize_(self.sizes());
-  }
-  return copy_from(self, dst, false);
-}
-
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   finish(current_stream(self.device().index()));
   return host_view(self).item();
@@ -77,7 +69,6 @@ at::Tensor& zero(at::Tensor& self) {
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from", &copy_from);
-  m.impl("_copy_from_and_resize", &copy_from_and_resize);
   m.impl("_local_scalar_dense", &local_scalar_dense);
   m.impl("fill_.Scalar", &fill_scalar);
   m.impl("zero_", &zero);

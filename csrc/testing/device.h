@@ -43,7 +43,7 @@ bool is_pinned(const void* data);
 void resize_storage(const c10::Storage& storage, size_t nbytes);
 
 // A CPU tensor on the memory of `tensor`, with its sizes, strides, dtype, conj and neg bits; a CPU
-// tensor is its own. The memory is open while the result lives, which must not outlive `tensor`.
+// tensor is its own. The memory is open while the result lives, which keeps `tensor`.
 // Beside the allocator, this is the only way in which this library reads or writes device memory.
 at::Tensor host_view(const at::Tensor& tensor);
 

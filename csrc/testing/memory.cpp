@@ -68,10 +68,6 @@ Memory* make_memory() {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   sigaction(SIGSEGV, &action, &previous_action);
-  // A child must not find the mutex held by a thread that it has not.
-  hold_while_forking(
-      [] { torchext::testing::memory().mutex.lock(); },
-      [] { torchext::testing::memory().mutex.unlock(); });
   return memory;
 }
 
@@ -79,6 +75,10 @@ Memory& memory() {
   static Memory* all = make_memory();
   return *all;
 }
+
+// A child must not find the mutex held by a thread that it has not.
+const bool memory_forks_safely =
+    hold_while_forking([] { memory().mutex.lock(); }, [] { memory().mutex.unlock(); });
 
 size_t page_size() {
   return static_cast<size_t>(sysconf(_SC_PAGESIZE));

@@ -51,7 +51,8 @@ void set_state_of(at::Generator generator, const c10::TensorImpl& state) {
   generator.unsafeGetGeneratorImpl()->set_state(state);
 }
 
-// One draw at a time. Whoever holds it must not wait for Python, which forks with its lock held.
+// One draw at a time. Its handlers of forks are the last to be registered, and so the first to run:
+// who draws takes the other mutexes of this library.
 std::mutex& drawing_mutex() {
   static auto* mutex = new std::mutex;
   static const bool forks_safely =
@@ -60,20 +61,32 @@ std::mutex& drawing_mutex() {
   return *mutex;
 }
 
-// While it lives, a generator of the CPU continues that of the device.
+// While it lives, a generator of the CPU continues that of the device. A thread has one at a time.
 class DrawFrom {
  public:
   DrawFrom(const at::Generator& device, const at::Generator& cpu)
-      : device_(device), cpu_(cpu), lock_(drawing_mutex()) {
+      : device_(device), cpu_(cpu), lock_(mutex_of_no_other_draw()) {
     set_state_of(cpu_, *state_of(device_));
+    is_drawing = true;
   }
   DrawFrom(const DrawFrom&) = delete;
   DrawFrom& operator=(const DrawFrom&) = delete;
   ~DrawFrom() {
+    is_drawing = false;
     set_state_of(device_, *state_of(cpu_));
   }
 
  private:
+  static inline thread_local bool is_drawing = false;
+
+  static std::mutex& mutex_of_no_other_draw() {
+    TORCH_CHECK(
+        !is_drawing,
+        "torchext: a kernel of the CPU that draws random numbers for the test device draws some of "
+        "the device itself");
+    return drawing_mutex();
+  }
+
   at::Generator device_;
   at::Generator cpu_;
   std::lock_guard<std::mutex> lock_;

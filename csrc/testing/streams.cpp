@@ -110,13 +110,13 @@ struct Queues {
 using Kept = std::vector<c10::intrusive_ptr<c10::StorageImpl>>;
 
 Queues& queues() {
-  static Queues* const all = [] {
-    // A child must not find the mutex held by a thread that it has not.
-    hold_while_forking([] { queues().mutex.lock(); }, [] { queues().mutex.unlock(); });
-    return new Queues; // never destroyed: streams are used until the process ends
-  }();
+  static auto* const all = new Queues; // never destroyed: streams are used until the process ends
   return *all;
 }
+
+// A child must not find the mutex held by a thread that it has not.
+const bool queues_fork_safely =
+    hold_while_forking([] { queues().mutex.lock(); }, [] { queues().mutex.unlock(); });
 
 void finish(Queues& all, Name name, uint64_t position, Kept& kept) {
   Queue& queue = all.by_name[name];

@@ -94,16 +94,36 @@ def test_the_device_needs_no_libtorch_python(shared_object):
             "library.impl('empty.memory_format', lambda *args, **kwargs: None, 'PrivateUse1')",
             "privateuseone",
         ),
+        (
+            "library = torch.library.Library('_', 'IMPL')\n"
+            "library.fallback(lambda *args, **kwargs: None, 'PrivateUse1')",
+            "privateuseone",
+        ),
     ],
 )
 def test_another_backend_in_its_place_is_one_clear_error(taken_by, name, device):
-    """By its name, or by its kernels where it has kept torch's name."""
+    """By its name, or by its kernels or its fallback where it has kept torch's name."""
     result = run(f"import torch, torchext.testing\n{taken_by}\ntorchext.testing.device()")
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1] == (
         "RuntimeError: torchext.testing.device() needs PyTorch's PrivateUse1 backend, "
         f"and another backend of this process has taken it under the name {name!r}."
     )
+
+
+def test_threads_that_call_it_first_wait_for_one_another(device):
+    result = run(
+        "import sys, threading, time, torch, torchext.testing\n"
+        "module = sys.modules['torchext.testing.device']\n"
+        "build, devices = module._build, []\n"
+        "module._build = lambda: (time.sleep(0.2), build())[1]\n"
+        "call = lambda: devices.append(torchext.testing.device())\n"
+        "threads = [threading.Thread(target=call) for _ in range(4)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "print(len(devices), *set(devices))"
+    )
+    assert result.stdout.splitlines()[-1] == "4 torchext:0", result.stderr
 
 
 def test_a_call_after_the_first_backward_is_a_clear_error(device):

@@ -5,6 +5,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+import torchext
+
 
 def values(*size, seed=0, dtype=torch.float32):
     return torch.randn(*size, generator=torch.Generator().manual_seed(seed)).to(dtype)
@@ -124,6 +126,42 @@ def test_an_inplace_operator_writes_to_the_view_alone_and_returns_it(view, ops, 
     assert ops.accumulate_(part, torch.tensor(2.0)) is part
     assert part._version == version + 1
     assert_same(actual, expected, any_device)
+
+
+def masked(memory):
+    numbers, mask = memory[:40].view(torch.float32), memory[40:50].view(torch.bool)
+    numbers.copy_(torch.arange(10.0) - 3.5)
+    mask[::2] = True
+    numbers.masked_fill_(mask, 7.0)
+
+
+def chosen(memory):
+    condition, other = memory[:32:2].view(torch.bool), memory[40:56]
+    torch.where(condition, other, other, out=memory[1:33:2])
+
+
+def put(memory):
+    mask = memory.view(torch.bool).as_strided((2, 2), (2, 2))
+    zero = torch.tensor([0], device=memory.device)
+    mask.index_put_((zero, zero), torch.tensor([False], device=memory.device))
+
+
+@pytest.mark.parametrize("write", [masked, chosen, put])
+def test_bytes_beside_those_of_a_bool_stay_as_they_are(write, device):
+    """Copied as bool, every byte of a storage that others have parts of would be 0 or 1."""
+    memory = [torch.arange(64, dtype=torch.uint8, device=d) for d in (device, "cpu")]
+    for one in memory:
+        write(one)
+    assert_same(memory[0], memory[1], device)
+
+
+def test_parts_of_a_storage_that_lie_apart_are_copied_alone(device):
+    flat = torch.ones(1000, device=device)
+    torchext.fallback.reset_stats()
+    torch.sin(flat[:1], out=flat[-1:])
+    (counts,) = torchext.fallback.stats().values()
+    assert (counts.bytes_to_cpu, counts.bytes_to_device) == (8, 4)
+    assert_close(flat[-1].cpu(), torch.ones(()).sin(), rtol=0, atol=0)
 
 
 def test_an_argument_that_overlaps_itself_is_refused_as_on_the_cpu(ops, device):

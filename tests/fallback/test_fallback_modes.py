@@ -176,6 +176,16 @@ def test_the_profiler_shows_it_under_the_operators_name(ops, device):
     assert events["fallbacktest::halves"].count >= 1
 
 
+def test_random_numbers_of_the_device_are_no_fallback(device, stats):
+    x = torch.ones(2, device=device)
+    before = stats()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        x.normal_()
+    assert "aten::normal_" in {event.key for event in profile.key_averages()}
+    assert not any("cpu_fallback" in event.key for event in profile.key_averages())
+    assert stats() == before
+
+
 PROGRAM = """
 import sys, warnings
 sys.path[:0] = {path!r}

@@ -11,6 +11,7 @@ import ctypes
 import functools
 import os
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from ..toolchain.one_build import one_build
 
 NAME = "torchext"
 _LIBRARY = "torchext_test_device"
+_loading = threading.Lock()
 
 _CFLAGS = ["-O1", "-fvisibility=hidden"]
 # --as-needed drops libtorch_python, which cpp_extension always names.
@@ -36,7 +38,9 @@ def device() -> torch.device:
 
     On its first backward, autograd starts a thread for each device there is: a later one gets none.
     """
-    _check_autograd_thread(_load())
+    with _loading:
+        library = _load()
+    _check_autograd_thread(library)
     return torch.device(NAME, 0)
 
 
@@ -75,11 +79,21 @@ def _check_not_taken() -> None:
     name = torch._C._get_privateuse1_backend_name()
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     is_used = has_kernel("aten::empty.memory_format", "PrivateUse1")
-    if is_used or name not in ("privateuseone", NAME):
+    if is_used or _has_another_fallback() or name not in ("privateuseone", NAME):
         raise RuntimeError(
             "torchext.testing.device() needs PyTorch's PrivateUse1 backend, "
             f"and another backend of this process has taken it under the name {name!r}."
         )
+
+
+def _has_another_fallback() -> bool:
+    """Whether another backend has said what becomes of operators without a kernel."""
+    try:
+        fallback.enable("privateuse1")
+    except RuntimeError:
+        return True
+    fallback.disable("privateuse1")
+    return False
 
 
 def _build() -> str:
@@ -150,6 +164,9 @@ def _device_module(library: ctypes.CDLL) -> types.ModuleType:
             raise RuntimeError(f"no test device has index {index}")
         return previous
 
+    def set_device(device: int | str | torch.device) -> None:
+        exchange(device)
+
     @contextlib.contextmanager
     def device_context(device: int | str | torch.device) -> Iterator[None]:
         previous = exchange(device)
@@ -166,7 +183,7 @@ def _device_module(library: ctypes.CDLL) -> types.ModuleType:
     module._lazy_init = lambda: None
     module.device_count = library.torchext_test_device_count
     module.current_device = library.torchext_test_device_current
-    module.set_device = lambda device: exchange(device) and None
+    module.set_device = set_device
     module.device = device_context
     module.synchronize = lambda device=None: torch.accelerator.synchronize(index_of(device))
     module.current_stream = lambda device=None: torch.accelerator.current_stream(index_of(device))

@@ -151,7 +151,6 @@ class CpuFallback {
   /// Calls the CPU kernel. Where it throws, no tensor of the device has changed.
   void run() {
     const auto start = std::chrono::steady_clock::now();
-    RECORD_FUNCTION("cpu_fallback(" + name() + ")", std::vector<c10::IValue>());
     for (size_t i = 0; i < arguments_.size(); ++i) {
       const Access declared = is_written(schema_.arguments()[i]) ? Access::kWritten : Access::kRead;
       const Access access = is_updated_statistic(i) ? Access::kWrittenSilently : declared;
@@ -182,6 +181,11 @@ class CpuFallback {
     spent_ = std::chrono::steady_clock::now() - start;
   }
 
+  /// The operator, with its overload.
+  std::string name() const {
+    return toString(op_.operator_name());
+  }
+
   /// Adds the call to the statistics.
   void count() const {
     FallbackState& state = fallback_state();
@@ -196,10 +200,6 @@ class CpuFallback {
  private:
   std::vector<c10::IValue> pop_arguments() {
     return torch::jit::pop(*stack_, schema_.arguments().size());
-  }
-
-  std::string name() const {
-    return toString(op_.operator_name());
   }
 
   at::Device target() const {
@@ -370,6 +370,7 @@ void cpu_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   call.check(random, devices);
   call.report();
+  RECORD_FUNCTION("cpu_fallback(" + call.name() + ")", std::vector<c10::IValue>());
   call.run();
   call.count();
 }

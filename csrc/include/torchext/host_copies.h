@@ -59,8 +59,9 @@ enum class Access {
   kWritten,
 };
 
-/// Tensors on the CPU for those of a device. Tensors that share memory with one that is written to
-/// share it there too, and overlap alike; all others are copied each for itself, and once.
+/// Tensors on the CPU for those of a device. Tensors whose bytes lie among those of one that is
+/// written to share memory there too, and overlap alike; all others are copied each for itself, and
+/// once.
 class HostCopies {
  public:
   /// Names a tensor that the call takes; call it for all before `copy`.
@@ -84,11 +85,13 @@ class HostCopies {
       }
     }
     for (const auto& [storage, members] : by_storage) {
-      if (must_share(members)) {
-        copy_together(members);
-      } else {
-        for (const size_t i : members) {
-          copy_alone(entries_[i]);
+      for (const std::vector<size_t>& entangled : entangled_parts(members)) {
+        if (must_share(entangled)) {
+          copy_together(entangled);
+        } else {
+          for (const size_t i : entangled) {
+            copy_alone(entries_[i]);
+          }
         }
       }
     }
@@ -146,6 +149,26 @@ class HostCopies {
            tensor.numel() != 0;
   }
 
+  // Members of one storage, apart where the bytes from the first to the last of the ones lie before
+  // those of the others.
+  std::vector<std::vector<size_t>> entangled_parts(const std::vector<size_t>& members) const {
+    std::vector<std::pair<std::pair<int64_t, int64_t>, size_t>> ranges;
+    for (const size_t i : members) {
+      ranges.emplace_back(byte_range(entries_[i].device), i);
+    }
+    std::sort(ranges.begin(), ranges.end());
+    std::vector<std::vector<size_t>> parts;
+    int64_t last = -1;
+    for (const auto& [range, i] : ranges) {
+      if (range.first >= last) {
+        parts.emplace_back();
+      }
+      parts.back().push_back(i);
+      last = std::max(last, range.second);
+    }
+    return parts;
+  }
+
   bool must_share(const std::vector<size_t>& members) const {
     const auto is_written = [this](size_t i) { return entries_[i].access != Access::kRead; };
     return std::any_of(members.begin(), members.end(), is_written) &&
@@ -175,7 +198,10 @@ class HostCopies {
     }
     first -= first % largest;
     const auto size = static_cast<int64_t>(unit->element_size());
-    const at::Tensor span = unit->as_strided({(last - first) / size}, {1}, first / size);
+    at::Tensor span = unit->as_strided({(last - first) / size}, {1}, first / size);
+    if (span.scalar_type() == at::kBool) {
+      span = span.view(at::kByte); // copied as bool, other tensors' bytes would become 0 or 1
+    }
     span._set_conj(false); // the elements as they lie there
     span._set_neg(false);
     const at::Tensor host_span = span.to(at::kCPU);
