@@ -74,7 +74,7 @@ def test_check_names_the_kernels_of_pytorchs_operators_that_it_does_not_check(li
     run(
         """
 from torchext.testing import check
-report = check(library, operators=["add.Tensor"], checks=["meta"])
+report = check(library, operators=["add.Tensor"], checks=["meta"], raise_exception=False)
 assert "aten::add.Tensor" in report.overrides
 line = f"kernels for PyTorch's own, not checked: {', '.join(report.overrides)}"
 assert line in str(report).splitlines()
