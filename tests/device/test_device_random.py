@@ -197,3 +197,15 @@ def test_a_device_that_there_is_not_is_refused(call, error, device):
     with pytest.raises(error):
         call()
     assert torch.torchext.current_device() == 0
+
+
+def test_a_draw_within_a_draw_is_an_error(device):
+    """They would wait for each other: a generator is one draw's at a time."""
+
+    def drawn_twice(self, mean=0.0, std=1.0, *, generator=None):
+        return self.fill_(torch.rand((), device=device).item())
+
+    with torchext.override("aten::normal_", drawn_twice):
+        with pytest.raises(RuntimeError, match="draws some of the device itself"):
+            torch.empty(2, device=device).normal_()
+    assert torch.empty(2, device=device).normal_().isfinite().all()
