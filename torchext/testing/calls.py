@@ -108,6 +108,24 @@ def cotangents(results: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     return made
 
 
+def gradients(
+    function: Callable[..., tuple[torch.Tensor, ...]],
+    tensors: list[torch.Tensor],
+    flags: list[bool],
+    lay_out: Callable[[torch.Tensor], torch.Tensor] = lambda t: t,
+) -> list[torch.Tensor]:
+    """The gradients of the tensors that the flags name, for cotangents of the function's results
+    that `lay_out` lays out; zeros where no result depends on a tensor."""
+    leaves = [t.detach().requires_grad_(flag) for t, flag in zip(tensors, flags)]
+    wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
+    results = function(*leaves)
+    pairs = [(r, lay_out(c)) for r, c in zip(results, cotangents(results)) if r.requires_grad]
+    if not pairs:
+        return [torch.zeros_like(leaf) for leaf in wanted]
+    outputs, given = zip(*pairs)
+    return list(torch.autograd.grad(outputs, wanted, given, materialize_grads=True))
+
+
 def assert_same_others(found: Any, expected: Any, what: str) -> None:
     """What two calls return beside tensors is the same, numbers within torch's tolerance."""
     pair = others_of(found), others_of(expected)

@@ -15,7 +15,7 @@ import torch
 from torch.autograd import forward_ad
 from torch.autograd.gradcheck import GradcheckError
 
-from ..calls import Call, cotangents
+from ..calls import Call, cotangents, gradients
 from ..subject import WIDE_DTYPES, NotApplicable, Refused, Subject, has_gradient
 
 # Finite differences of an operator that takes none of the wide dtypes: a step and tolerances for
@@ -42,10 +42,11 @@ def gradcheck(subject: Subject, batched: bool = True) -> None:
         _check_that_nothing_is_lost(subject)
         return
     for call, function in _calls(subject):
-        options = _options(subject, call, function)
-        batched_too = batched and "eps" not in options  # whose tolerance is that of wide dtypes
         assert torch.autograd.gradcheck(
-            function, call.tensors, check_batched_grad=batched_too, **options
+            function,
+            call.tensors,
+            check_batched_grad=batched and _is_wide(subject),  # whose tolerance torch has for it
+            **_options(subject, call, function),
         )
         _check_each_alone(call, function)
 
@@ -55,30 +56,16 @@ def _check_each_alone(call: Call, function: Callable) -> None:
     flags = [t.requires_grad for t in call.tensors]
     if sum(flags) < 2:
         return
-    together = _gradients(call, function, flags)
-    names = [name for name, _ in call.named_tensors]
-    for place in (i for i, flag in enumerate(flags) if flag):
-        alone = _gradients(call, function, [i == place for i in range(len(flags))])
-        torch.testing.assert_close(
-            alone[place],
-            together[place],
-            equal_nan=True,
-            msg=lambda text, name=names[place]: f"where {name} alone requires grad: {text}",
-        )
-
-
-def _gradients(call: Call, function: Callable, flags: list[bool]) -> list[torch.Tensor | None]:
-    """The gradient of each tensor that the flags name; zeros where no result depends on it."""
-    leaves = [t.detach().requires_grad_(flag) for t, flag in zip(call.tensors, flags)]
-    results = function(*leaves)
-    pairs = [(r, c) for r, c in zip(results, cotangents(results)) if r.requires_grad]
-    wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
-    found = [torch.zeros_like(leaf) for leaf in wanted]
-    if pairs:
-        outputs, given = zip(*pairs)
-        found = torch.autograd.grad(outputs, wanted, given, materialize_grads=True)
-    remaining = iter(found)
-    return [next(remaining) if flag else None for flag in flags]
+    together = iter(gradients(function, call.tensors, flags))
+    for place, (name, _) in enumerate(call.named_tensors):
+        if flags[place]:
+            (alone,) = gradients(function, call.tensors, [i == place for i in range(len(flags))])
+            torch.testing.assert_close(
+                alone,
+                next(together),
+                equal_nan=True,
+                msg=lambda text, name=name: f"where {name} alone requires grad: {text}",
+            )
 
 
 def gradgradcheck(subject: Subject) -> None:

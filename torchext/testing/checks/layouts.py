@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..calls import Call, assert_same_others, cotangents, strided_copy
+from ..calls import Call, assert_same_others, gradients, strided_copy
 from ..subject import NotApplicable, Subject
 
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -110,25 +110,14 @@ def _compare(subject: Subject, call: Call, what: str, layout: Layout) -> None:
         assert_same_others(call.run(), expected.run(), f"with {what}")
     flags = subject.differentiable(call)
     if any(flags):
-        found = _gradients(subject, call, flags, layout.apply)
-        wanted = _gradients(subject, expected, flags, lambda t: layout.apply(t).contiguous())
+        found = gradients(subject.function(call), call.tensors, flags, layout.apply)
+        wanted = gradients(
+            subject.function(expected),
+            expected.tensors,
+            flags,
+            lambda t: layout.apply(t).contiguous(),
+        )
         assert_close(found, wanted, what)
-
-
-def _gradients(
-    subject: Subject,
-    call: Call,
-    flags: list[bool],
-    layout: Callable[[torch.Tensor], torch.Tensor],
-) -> tuple[torch.Tensor, ...]:
-    """Gradients of the call's tensors, for gradients of its results that `layout` lays out."""
-    leaves = [t.detach().requires_grad_(flag) for t, flag in zip(call.tensors, flags)]
-    results = [r for r in subject.run(call.with_tensors(leaves)) if r.requires_grad]
-    if not results:
-        return ()
-    wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
-    given = [layout(cotangent) for cotangent in cotangents(results)]
-    return torch.autograd.grad(results, wanted, given, materialize_grads=True)
 
 
 def assert_close(found, wanted, what: str, **tolerances: float) -> None:
