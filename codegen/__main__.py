@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from . import cpp_names
 from .analysis import RESERVED_NAMESPACES, plan_library
 from .derivative_helpers import read_topics
 from .emit import (
@@ -34,6 +35,7 @@ from .errors import Errors, SpecError
 from .load import load_derivatives, load_operators
 from .output import FileSet
 from .plan import Plan
+from .schema_parser import LONGEST_NAME
 
 EMITTERS = (
     library,
@@ -106,13 +108,22 @@ def _parser() -> argparse.ArgumentParser:
             "--keep-going", action="store_true", help="leave out entries that have mistakes"
         )
         if name == "gen":
-            command.add_argument("--out", required=True, type=Path, metavar="DIR")
+            command.add_argument("--out", required=True, type=_folder, metavar="DIR")
     return parser
 
 
+def _folder(text: str) -> Path:
+    if not text:  # which Path takes for the folder that the command runs in
+        raise argparse.ArgumentTypeError("'' is no folder")
+    return Path(text)
+
+
 def _namespace(text: str) -> str:
-    if not (text.isidentifier() and text.isascii()) or text in RESERVED_NAMESPACES:
+    is_name = text.isidentifier() and text.isascii() and cpp_names.is_qualified(text)
+    if not is_name or text in RESERVED_NAMESPACES:
         raise argparse.ArgumentTypeError(f"'{text}' cannot be the namespace of a library")
+    if len(text) > LONGEST_NAME:
+        raise argparse.ArgumentTypeError(f"a namespace has at most {LONGEST_NAME} characters")
     return text
 
 
@@ -139,8 +150,9 @@ def load_plan(options: argparse.Namespace) -> tuple[Plan, list[dict[str, str]]]:
 
 def _display_name(path: Path) -> str:
     """How messages and comments call a file: never an absolute path, so that output is the same
-    wherever a checkout stands."""
-    return path.name if path.is_absolute() else path.as_posix()
+    wherever a checkout stands, and always text, which the bytes of a path need not be."""
+    name = path.name if path.is_absolute() else path.as_posix()
+    return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -> list[str]:
@@ -154,7 +166,7 @@ def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -
         "headers": files.paths("header"),
         "include_dirs": [
             "include",
-            *(Path(os.path.relpath(d, out.resolve())).as_posix() for d in _INCLUDE_DIRS),
+            *(Path(os.path.relpath(d, os.path.realpath(out))).as_posix() for d in _INCLUDE_DIRS),
         ],
         "python_sources": files.paths("python_source"),
         "python": files.paths("python"),

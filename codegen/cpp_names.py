@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import errno
+import operator
+import re
 
 KEYWORDS = frozenset(  # of C++
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
@@ -12,16 +14,20 @@ KEYWORDS = frozenset(  # of C++
     "extern false float for friend goto if inline int long mutable namespace new noexcept not "
     "not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires "
     "return short signed sizeof static static_assert static_cast struct switch template this "
-    "thread_local throw true try typedef typeid typename union unsigned using virtual void "
+    "thread_local throw true try typedef typeid typename typeof union unsigned using virtual void "
     "volatile wchar_t while xor xor_eq".split()
 )
 _MACROS = frozenset(  # of the headers that generated code includes
-    "BUFSIZ CHECK DCHECK EOF INFINITY LOG MAXFLOAT NAN NULL VLOG WEOF alloca assert assert_perror "
-    "errno issubnormal linux math_errhandling offsetof sched_priority st_atime st_ctime st_mtime "
-    "stderr stdin stdout strdupa strndupa timeradd timerclear timercmp timerisset timersub unix "
-    "va_arg va_copy va_end va_start".split()
+    "ACCESSPERMS ALLPERMS BUFSIZ CHECK CSIGNAL DCHECK DEFFILEMODE DLOG EOF INFINITY LOG MAXFLOAT "
+    "NAN NFDBITS NULL NZERO RETSIGTYPE VLOG WEOF alloca assert assert_perror errno issubnormal "
+    "linux math_errhandling offsetof sched_priority st_atime st_ctime st_mtime stderr stdin stdout "
+    "strdupa strndupa timeradd timerclear timercmp timerisset timersub unix va_arg va_copy va_end "
+    "va_start".split()
 ) | frozenset(errno.errorcode.values())
-_MACROS_OF = ("AT_", "C10_", "CAFFE2_", "PYBIND11_", "TORCH_")  # with what they begin
+# Some 1,700 more, which ones changes with the headers; of limits, signals, the preprocessor.
+_LIKE_A_MACRO = re.compile(
+    r"[A-Z][A-Z0-9]*_[A-Z0-9_]*|(PRI|SCN|SNAN|W[A-Z]*(STAT|SIG|EXIT|STOP))\w*"
+)
 _USED_BY_HANDLES = frozenset(
     "at c10 call operator_handle redispatch schema std torch torchext".split()
 )
@@ -43,9 +49,17 @@ def handle_name(name: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """The name as a C++ identifier: keywords, macros and types get an underscore."""
-    is_macro = name in _MACROS or (name.startswith(_MACROS_OF) and name.isupper())
-    return f"{name}_" if is_macro or name in KEYWORDS or name in _TYPES else name
+    """The name as a C++ identifier: what may be a keyword, a macro or a type gets an underscore."""
+    is_macro = name in _MACROS or _LIKE_A_MACRO.fullmatch(name) is not None
+    # of the compiler's, but for those that Python has operators of, such as __and__
+    is_reserved = re.match("__|_[A-Z]", name) is not None and name not in vars(operator)
+    is_taken = is_macro or is_reserved or name in KEYWORDS or name in _TYPES
+    return f"{name}_" if is_taken else name
+
+
+def is_qualified(name: str) -> bool:
+    """Whether every part of a name such as `a::b` is an identifier that C++ has no meaning for."""
+    return all(identifier(part) == part for part in name.split("::"))
 
 
 def parameter_name(name: str) -> str:

@@ -134,9 +134,8 @@ def _check_dispatch(
         if entry.kernel == FALLBACK and "CPU" not in keys:
             message = f"'{FALLBACK}' for {entry.key} runs the CPU kernel, and there is none"
             errors.add(entry.location, message, "name a kernel for CPU")
-        name = entry.kernel.rpartition("::")[2]
-        if cpp_names.identifier(name) != name:
-            errors.add(entry.location, f"a kernel cannot be called '{name}' in C++")
+        if not cpp_names.is_qualified(entry.kernel):
+            errors.add(entry.location, f"a kernel cannot be called '{entry.kernel}' in C++")
         if entry.kernel == FALLBACK and (entry.key not in BACKENDS or entry.key in ("CPU", "Meta")):
             errors.add(entry.location, f"{entry.key} cannot fall back to the CPU")
         elif entry.kernel == FALLBACK and (why := _why_no_copies(operator)) is not None:

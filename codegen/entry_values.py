@@ -8,7 +8,7 @@ from .dispatch_keys import DISPATCH_KEYS
 from .dtypes import GROUPS, SCALAR_TYPES, scalar_types
 from .errors import did_you_mean
 from .model import DtypeRule, Line, MetaRule, ResultRule, Sample, Value
-from .yaml_reader import Node, YamlReader, kind
+from .yaml_reader import DEEPEST, TOO_DEEP, Node, YamlReader, kind
 
 _RESULT_KEYS = ("like", "size", "dtype", "strides", "when")
 
@@ -112,15 +112,19 @@ def read_samples(reader: YamlReader, node: Node) -> tuple[Sample, ...]:
     return tuple(found)
 
 
-def _value(reader: YamlReader, node: Node) -> Value:
+def _value(reader: YamlReader, node: Node, depth: int = 1) -> Value:
     """A node with its place; what it means depends on the argument's type."""
     place = reader.location(node)
+    if depth > DEEPEST:  # an alias of what it stands in
+        reader.errors.add(place, TOO_DEEP)
+        return Value(place, items=())
     if kind(node) == "a list":
         reader.count(node)
-        return Value(place, items=tuple(_value(reader, item) for item in node.value))
+        return Value(place, items=tuple(_value(reader, item, depth + 1) for item in node.value))
     if kind(node) == "a map":
         pairs = reader.located_mapping(node, None, "a value")
-        return Value(place, entries=tuple((k, _value(reader, v)) for k, (_, v) in pairs.items()))
+        entries = ((k, _value(reader, v, depth + 1)) for k, (_, v) in pairs.items())
+        return Value(place, entries=tuple(entries))
     return Value(place, text=reader.text(node, "a value"), is_quoted=bool(node.style))
 
 

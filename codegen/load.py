@@ -25,7 +25,7 @@ from .model import (
     Operator,
 )
 from .schema import OperatorName, Schema
-from .schema_parser import SchemaError, parse_name, parse_schema
+from .schema_parser import LONGEST_NAME, SchemaError, parse_name, parse_schema
 from .spec_keys import spec_keys
 from .yaml_reader import Node, YamlReader, kind
 
@@ -176,6 +176,10 @@ class _OperatorEntry:
             if kernel is not None and not _is_kernel_name(kernel):
                 place = self.reader.location(value)
                 self.errors.add(place, f"'{kernel}' is not the name of a C++ function")
+                kernel = None
+            elif kernel is not None and len(kernel) > LONGEST_NAME:
+                place = self.reader.location(value)
+                self.errors.add(place, f"a kernel's name has at most {LONGEST_NAME} characters")
                 kernel = None
             for key, place in self.reader.split(key_node, keys):
                 if key not in DISPATCH_KEYS:

@@ -2,11 +2,13 @@
 """Generated files as values, and the one place that touches the disk.
 
 Writes what changed, deletes what an earlier run wrote and this one does not, and keeps the list
-in manifest.json. All files are made before the first is written.
+in manifest.json. All files are made before the first is written, and all are on the disk, under
+other names, before the first takes the place of an earlier one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -65,15 +67,16 @@ class FileSet:
 
     def write(self, folder: Path, manifest: dict[str, Any]) -> list[str]:
         """Bring the folder to this state; returns the paths whose text changed."""
+        texts = {path: file.text.encode() for path, file in self.files.items()}
+        texts[MANIFEST] = (json.dumps(manifest, indent=2) + "\n").encode()
         stale = _listed(folder / MANIFEST) - set(self.files)
-        for parent in {os.path.dirname(path) for path in [*self.files, MANIFEST]}:
+        for parent in {os.path.dirname(path) for path in texts}:
             (folder / parent).mkdir(parents=True, exist_ok=True)
-        changed = [path for path, file in self.files.items() if _write(folder / path, file.text)]
-        _write(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+        changed = _replace_all(folder, texts)
         for path in stale:
             if (folder / path).is_file():
                 (folder / path).unlink()
-        return sorted(changed)
+        return sorted(changed - {MANIFEST})
 
 
 def _listed(manifest: Path) -> set[str]:
@@ -81,38 +84,57 @@ def _listed(manifest: Path) -> set[str]:
     try:
         data = json.loads(manifest.read_text(encoding="utf-8"))
         listed = [path for role in _ROLES for path in data.get(role, [])]
-    except (OSError, ValueError, AttributeError, TypeError):
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return set()
     paths = [Path(p) for p in listed if isinstance(p, str)]
     return {p.as_posix() for p in paths if not p.is_absolute() and ".." not in p.parts}
 
 
-def _write(path: Path, text: str) -> bool:
-    """Write the text if it differs; through a temporary file where a kill would lose another one.
+def _replace_all(folder: Path, texts: dict[str, bytes]) -> set[str]:
+    """Write the texts that differ, in their order; returns their paths.
 
-    Where only lines of a spec in comments moved, the file keeps its time of change: the code is
-    the same, and nothing is compiled again.
+    What is left over of a run that fails is taken away, and no earlier file is changed where one
+    cannot be written.
     """
+    changed: dict[str, Path] = {}
     try:
-        old = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        path.write_text(text, encoding="utf-8")
-        return True
-    except (OSError, UnicodeDecodeError):
-        old = None
-    if old == text:
-        return False
-    temporary = path.with_name(path.name + ".new")
-    temporary.write_text(text, encoding="utf-8")
-    if old is not None and _without_spec_lines(old) == _without_spec_lines(text):
-        stat = path.stat()
-        os.utime(temporary, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    temporary.replace(path)
-    return True
+        for path, text in texts.items():
+            old = _old_text(folder / path)
+            if old == text:
+                continue
+            changed[path] = (folder / path).with_name(f"{os.path.basename(path)}.new")
+            changed[path].write_bytes(text)
+            if old is not None and _without_spec_lines(old) == _without_spec_lines(text):
+                _copy_time(folder / path, changed[path])
+        for path, new in changed.items():
+            new.replace(folder / path)
+    except BaseException:
+        for new in changed.values():
+            with contextlib.suppress(OSError):
+                new.unlink()
+        raise
+    return set(changed)
 
 
-def _without_spec_lines(text: str) -> str:
-    text = _LINE_DIRECTIVE.sub("#line ", text)
+def _old_text(path: Path) -> bytes | None:
+    """What stands in a file; None where nothing can be read."""
+    try:
+        return path.read_bytes()
+    except IsADirectoryError:
+        raise  # no file can take its place
+    except OSError:
+        return None
+
+
+def _copy_time(old: Path, new: Path) -> None:
+    """Give a new file the time of change of an old one, whose code is the same: only lines of a
+    spec in comments moved, and nothing need be compiled again."""
+    stat = old.stat()
+    os.utime(new, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def _without_spec_lines(content: bytes) -> str:
+    text = _LINE_DIRECTIVE.sub("#line ", content.decode(errors="surrogateescape"))
     return _COMMENT.sub(lambda comment: _SPEC_LINE.sub(r"\1", comment.group()), text)
 
 

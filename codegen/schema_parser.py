@@ -19,8 +19,13 @@ from .schema_types import BASE_TYPES, CONSTRUCTORS, Alias, Type, why_not_default
 
 # Of `int[9]`; a default for each element of a longer list would fill the memory.
 _LONGEST_SIZE = 5
+# Of an operator and of what it stands in: files are named after them, with a few letters more.
+LONGEST_NAME = 200
+# Of types in types, as `int[]` is one.
+_DEEPEST = 20
+_TOO_DEEP = f"types are nested more than {_DEEPEST} deep"
 
-__all__ = ["SchemaError", "parse_declarations", "parse_name", "parse_schema"]
+__all__ = ["LONGEST_NAME", "SchemaError", "parse_declarations", "parse_name", "parse_schema"]
 
 
 def parse_schema(text: str) -> Schema:
@@ -48,18 +53,26 @@ class _Parser(TokenReader):
     """Recursive descent over the tokens of one schema."""
 
     types = BASE_TYPES
+    depth = 0  # how many types are being read, each inside the one before
 
     def name(self) -> OperatorName:
-        base, namespace, overload = self.ident("an operator name"), "", ""
+        base, namespace, overload = self.name_part("an operator name"), "", ""
         if self.accept(":"):
             self.expect(":")
-            namespace, base = base, self.ident("an operator name")
+            namespace, base = base, self.name_part("an operator name")
         if self.accept("."):
             token = self.token
-            overload = self.ident("an overload name")
+            overload = self.name_part("an overload name")
             if overload == "default" or overload.startswith("__"):
                 raise self.fail(f"'{overload}' is not a valid overload name", token=token)
         return OperatorName(base, overload, namespace)
+
+    def name_part(self, what: str) -> str:
+        token = self.token
+        name = self.ident(what)
+        if len(name) > LONGEST_NAME:
+            raise self.fail(f"{what} has at most {LONGEST_NAME} characters", token=token)
+        return name
 
     def schema(self) -> Schema:
         name = self.name()
@@ -139,14 +152,21 @@ class _Parser(TokenReader):
         return self.ident("a name") if self.token.kind == "ident" else None
 
     def type(self, allow_size: bool = False) -> Type:
+        start = self.token
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.fail(_TOO_DEEP, token=start)
         type_ = self.base_type()
         while True:
+            if _depth(type_) > _DEEPEST:
+                raise self.fail(_TOO_DEEP, token=start)
             if self.token.text == "[" and type_.size is None:
                 size = self.list_size(allow_size)
                 type_ = Type("List", (type_,), size, self.alias())
             elif self.accept("?"):
                 type_ = Type("Optional", (type_,))
             else:
+                self.depth -= 1
                 return type_
 
     def list_size(self, allow_size: bool) -> int | None:
@@ -223,6 +243,11 @@ class _Parser(TokenReader):
         if self.token.kind == "number" or (not sign and self.token.kind in ("string", "ident")):
             return sign + self.next().text
         raise self.fail(f"expected a default value in schema, got {self.describe()}")
+
+
+def _depth(type_: Type) -> int:
+    """How many types stand one inside the other, from this one on."""
+    return 1 + max(map(_depth, type_.args), default=0)
 
 
 class _DeclarationParser(_Parser):

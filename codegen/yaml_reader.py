@@ -7,7 +7,9 @@ in Errors with the place where it stands, and reading goes on with the next piec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,13 +24,36 @@ _FLAGS = {"true": True, "false": False}
 _MOST_REPEATED = 1_000_000
 # Where a plain word that is no flag would be taken for C++, all of YAML's spellings are flags.
 _SPELLINGS = {**_FLAGS, "yes": True, "no": False, "on": True, "off": False}
+# How deeply lists and maps may be nested; aliases nest deeper than what stands in the file.
+DEEPEST = 50
+TOO_DEEP = "lists and maps are nested too deeply"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-_DEEPEST = 50
+class _NoCharacter(yaml.MarkedYAMLError):
+    """A number that PyYAML's own loader takes for a character, or fails on; libyaml refuses it."""
 
 
 def _refuse(problem: str, mark: yaml.Mark) -> NoReturn:
     raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+
+
+def _events(text: str, loader_type: type) -> Iterator[yaml.Event]:
+    """The events of a document, of which no text holds half a character: it could not be
+    written."""
+    loader = loader_type(text)
+    try:
+        while loader.check_event():
+            event = loader.get_event()
+            if isinstance(event, yaml.ScalarEvent) and _SURROGATE.search(event.value):
+                problem = "found invalid Unicode character escape code"
+                raise _NoCharacter(problem=problem, problem_mark=event.start_mark)
+            yield event
+    except (ValueError, OverflowError) as error:  # of chr() and int()
+        problem = "found a number that is too large"
+        raise _NoCharacter(problem=problem, problem_mark=loader.get_mark()) from error
+    finally:
+        loader.dispose()
 
 
 def _node(event: yaml.NodeEvent) -> Node:
@@ -53,6 +78,9 @@ class YamlReader:
     def _read(self, path: Path, name: str) -> tuple[Source, str | None]:
         nothing = Source(name, "")
         try:
+            mode = path.stat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a pipe may never end
+                raise OSError("not a regular file")
             content = path.read_bytes()
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
@@ -84,23 +112,31 @@ class YamlReader:
     def _compose(self, text: str) -> Node | None:
         start = Location(self.source, 1, 1)
         try:
-            try:
-                root = self._nodes(text, _FAST_LOADER)
-            except yaml.YAMLError:
-                # The messages of the two loaders differ; those of the Python one are shown.
-                root = self._nodes(text, yaml.SafeLoader)
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            place = Location(self.source, mark.line + 1, mark.column + 1) if mark else start
-            self.errors.add(place, f"not YAML: {error.problem or error.context}")
-            return None
-        except yaml.YAMLError as error:  # of its reader: a character that YAML forbids
-            place = self.source.place(getattr(error, "position", 0))
-            self.errors.add(place, f"not YAML: {str(error).splitlines()[0]}")
+            root = self._nodes(text, _FAST_LOADER)
+        except yaml.YAMLError as found:
+            error = self._shown(text, found)
+            if isinstance(error, yaml.MarkedYAMLError):
+                mark = error.problem_mark or error.context_mark
+                place = Location(self.source, mark.line + 1, mark.column + 1) if mark else start
+                self.errors.add(place, f"not YAML: {error.problem or error.context}")
+            else:  # of its reader: a character that YAML forbids
+                place = self.source.place(getattr(error, "position", 0))
+                self.errors.add(place, f"not YAML: {str(error).splitlines()[0]}")
             return None
         if root is None:
             self.errors.add(start, "the file is empty; expected a list of entries")
         return root
+
+    def _shown(self, text: str, error: yaml.YAMLError) -> yaml.YAMLError:
+        """The error of the Python loader, whose messages differ; this one where that loader would
+        read on."""
+        try:
+            self._nodes(text, yaml.SafeLoader)
+        except _NoCharacter:
+            pass
+        except yaml.YAMLError as shown:
+            return shown
+        return error
 
     def _nodes(self, text: str, loader: type) -> Node | None:
         """The tree of a document. yaml.compose would do, but recursion ends the process where
@@ -109,7 +145,7 @@ class YamlReader:
         anchors: dict[str, Node] = {}
         parents: list[Node] = []
         keys: list[Node | None] = []  # of each parent that is a map, the key that waits for a value
-        for event in yaml.parse(text, Loader=loader):
+        for event in _events(text, loader):
             if isinstance(event, yaml.CollectionEndEvent):
                 parents.pop()
                 keys.pop()
@@ -140,8 +176,8 @@ class YamlReader:
             if isinstance(event, yaml.CollectionStartEvent):
                 parents.append(node)
                 keys.append(None)
-                if len(parents) > _DEEPEST:
-                    _refuse("lists and maps are nested too deeply", event.start_mark)
+                if len(parents) > DEEPEST:
+                    _refuse(TOO_DEEP, event.start_mark)
         return root
 
     def location(self, node: Node, offset: int | None = None) -> Location:

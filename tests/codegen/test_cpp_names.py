@@ -8,14 +8,26 @@ import pytest
 from codegen import cpp_names
 
 
-@pytest.mark.parametrize("name", ["self", "out", "keys", "at", "EPS", "LU", "TORCH", "at_least"])
+@pytest.mark.parametrize(
+    "name", "self out keys at EPS LU TORCH FFT at_least LU_data W_in _x __and__ __ilshift__".split()
+)
 def test_a_name_is_an_identifier(name: str) -> None:
     assert cpp_names.identifier(name) == name
 
 
-@pytest.mark.parametrize("name", ["class", "int", "errno", "NULL", "EOF", "TORCH_CHECK", "int64_t"])
+@pytest.mark.parametrize(
+    "name",
+    "class int errno NULL EOF ENOENT TORCH_CHECK int64_t INT_MAX CHAR_BIT M_PI SIZE_MAX PRId64 "
+    "WIFEXITED typeof __LINE__ __cplusplus __attribute__ __int128 __func _Bool _GNU_SOURCE".split(),
+)
 def test_keywords_macros_and_types_get_an_underscore(name: str) -> None:
     assert cpp_names.identifier(name) == f"{name}_"
+
+
+@pytest.mark.parametrize("name", ["a::new::f", "NULL::f", "f::int", "INT_MAX", "a::__LINE__"])
+def test_a_qualified_name_has_no_part_that_is_another_thing(name: str) -> None:
+    assert not cpp_names.is_qualified(name)
+    assert cpp_names.is_qualified("a::b::f_cpu") and cpp_names.is_qualified("FFT")
 
 
 @pytest.mark.parametrize("name", ["call", "schema", "at", "c10", "std", "torch", "class", "NULL"])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -205,6 +206,14 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     assert (result.status, result.report) == (1, message)
 
 
+@pytest.mark.timeout(60)
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    result = run(tmp_path, GOOD, None, "--derivatives", str(tmp_path / "pipe.yaml"))
+    message = "pipe.yaml:1:1: error: cannot read the file: not a regular file\n1 error\n"
+    assert (result.status, result.report) == (1, message)
+
+
 @pytest.mark.parametrize("break_", ["\n", "\r\n", "\r", "\x85", "\u2028", "\u2029"])
 def test_lines_are_broken_where_yaml_breaks_them(break_: str, tmp_path: Path) -> None:
     native = f"- func: f(Tensor x) -> Tensor{break_}  no_such: 1\n"
@@ -226,7 +235,87 @@ def test_deep_nesting_is_a_mistake_like_others(tmp_path: Path) -> None:
     assert result.report.endswith("\n1 error\n")
 
 
+@pytest.mark.parametrize(
+    ("samples", "place"), [("[{self: &a [*a]}]", "4:20"), ("[&a {self: *a}]", "4:13")]
+)
+def test_a_sample_that_holds_itself_is_nested_too_deeply(
+    samples: str, place: str, tmp_path: Path
+) -> None:
+    result = run(tmp_path, f"{GOOD}  samples: {samples}\n")
+    message = f"native_functions.yaml:{place}: error: lists and maps are nested too deeply\n"
+    assert result.status == 1
+    assert message in result.report
+
+
+def test_a_sample_may_be_nested_by_aliases(tmp_path: Path) -> None:
+    values = "".join(f"&a{i} [" for i in range(30)) + "1" + "]" * 30
+    native = (
+        f"- func: f(Tensor x, Tensor y) -> Tensor\n  dispatch:\n    CPU: f\n  samples:\n"
+        f"  - {{x: {{values: {values}, dtype: int64}}, y: {{values: [*a0], dtype: int64}}}}\n"
+    )
+    assert run(tmp_path, native).report == ""
+
+
+@pytest.mark.parametrize(
+    ("native", "place", "what"),
+    [
+        (GOOD.replace("mul(", "f" * 201 + "("), "1:9", "an operator name"),
+        (GOOD.replace("mul(", "n" * 201 + "::mul("), "1:9", "an operator name"),
+        (GOOD + f"  autogen: mul.out, {'f' * 201}.out\n", "4:21", "an operator name"),
+        (GOOD.replace("mul_cpu", "k" * 201), "3:10", "a kernel's name"),
+    ],
+    ids=["operator", "namespace", "autogen", "kernel"],
+)
+def test_a_name_that_no_file_could_have_is_refused(
+    native: str, place: str, what: str, tmp_path: Path
+) -> None:
+    result = run(tmp_path, native)
+    message = f"native_functions.yaml:{place}: error: {what} has at most 200 characters\n"
+    assert result.status == 1
+    assert result.report.startswith(message)
+
+
+def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
+    name = "n" * 200
+    (tmp_path / "spec.yaml").write_text(GOOD.replace("mul(", "f" * 200 + "("))
+    spec = ["--native-functions", str(tmp_path / "spec.yaml")]
+    assert main(["--namespace", name, *spec, "--out", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "include" / name / "ops" / f"{'f' * 200}.h").exists()
+
+
 # The command line.
+
+
+def test_a_namespace_that_no_folder_could_have_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        run_main(tmp_path, "n" * 201)
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err.endswith("a namespace has at most 200 characters\n")
+
+
+def test_an_output_folder_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["--namespace", "lib", "--native-functions", "x", "--out", ""])
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err.endswith("argument --out: '' is no folder\n")
+
+
+def test_an_output_folder_that_is_a_loop_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "out").symlink_to(tmp_path / "out")
+    result = run(tmp_path, GOOD)
+    assert result.status == 1
+    assert result.report.startswith("error: cannot write: ")
+
+
+def test_a_path_that_is_no_text_is_shown_as_text(tmp_path: Path) -> None:
+    spec = tmp_path / os.fsdecode(b"\xe9.yaml")
+    spec.write_text(GOOD)
+    out = ["--out", str(tmp_path / "out")]
+    assert main(["--namespace", "lib", "--native-functions", str(spec), *out]) == 0
+    library = (tmp_path / "out" / "src" / "library.cpp").read_text()
+    assert "from \N{REPLACEMENT CHARACTER}.yaml." in library
 
 
 @pytest.mark.parametrize("namespace", ["at", "c10", "std", "torch", "native", "", "a.b", "1a"])

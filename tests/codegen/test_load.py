@@ -264,6 +264,31 @@ def test_libyaml_makes_no_difference_to_mistakes(
     assert with_it.status == 1
 
 
+@pytest.mark.parametrize("escape", [r"\uD800", r"\ud83d\ude00", r"\U00110000", r"\UFFFFFFFF"])
+def test_an_escape_that_is_no_character_is_refused(
+    escape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f'- func: f(Tensor x) -> Tensor\n  doc: "é {escape} b"\n'
+    result = run(tmp_path, text)
+    message = "not YAML: found invalid Unicode character escape code"
+    assert result.report == (
+        f'native_functions.yaml:2:13: error: {message}\n    doc: "é {escape} b"\n'
+        "              ^\n1 error\n"
+    )
+    assert result.status == 1
+    without_libyaml(monkeypatch)
+    result = run(tmp_path, text)
+    assert result.status == 1
+    assert result.report.startswith("native_functions.yaml:2:")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_number_that_only_the_python_loader_reads_is_refused(tmp_path: Path) -> None:
+    result = run(tmp_path, f"%YAML {'1' * 5000}.1\n---\n- func: f(Tensor x) -> Tensor\n")
+    assert result.status == 1
+    assert result.report.startswith("native_functions.yaml:1:16: error: not YAML: found extremely")
+
+
 def test_a_yaml_without_libyaml_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     try:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -98,7 +99,11 @@ def test_a_manifest_never_deletes_outside_its_folder(path: object, tmp_path: Pat
     assert sorted(output(folder)) == [MANIFEST, "src/a.cpp"]
 
 
-@pytest.mark.parametrize("text", ["", "not json", "[]", "{}", '{"sources": 1}', "null", "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "not json", "[]", "{}", '{"sources": 1}', "null", "\xff", "[" * 100_000],
+    ids=lambda text: text[:20],
+)
 def test_a_broken_manifest_is_taken_for_none(text: str, tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_bytes(text.encode("latin-1"))
     assert write(tmp_path, a="1\n") == ["src/a.cpp"]
@@ -183,6 +188,58 @@ def test_a_file_that_a_killed_run_wrote_for_nothing_is_deleted_by_the_next(
     write(tmp_path, a="1\n", added="2\n")
     write(tmp_path, a="1\n")
     assert sorted(output(tmp_path)) == [MANIFEST, "src/a.cpp"]
+
+
+def fail_at(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The disk is full after half of the file of this name."""
+    write_bytes = Path.write_bytes
+
+    def fails(self: Path, data: bytes) -> int:
+        if self.name == name:
+            write_bytes(self, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write_bytes(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", fails)
+
+
+@pytest.mark.parametrize("name", ["b.cpp.new", "c.cpp.new", f"{MANIFEST}.new"])
+def test_a_full_disk_changes_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, a="1\n", b="1\n")
+    age(tmp_path)
+    before = output(tmp_path)
+    fail_at(monkeypatch, name)
+    with pytest.raises(OSError, match="No space left"):
+        write(tmp_path, a="2\n", b="2\n", c="2\n")
+    assert output(tmp_path) == before
+    assert {path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")} == {OLD}
+
+
+def test_a_full_disk_leaves_no_half_of_a_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_at(monkeypatch, "b.cpp.new")
+    with pytest.raises(OSError, match="No space left"):
+        write(tmp_path, a="1\n", b="1\n")
+    assert output(tmp_path) == {}
+
+
+def test_a_text_that_cannot_be_encoded_changes_nothing(tmp_path: Path) -> None:
+    write(tmp_path, a="1\n")
+    with pytest.raises(UnicodeEncodeError):
+        write(tmp_path, a="2\n", b="\ud800\n")
+    assert output(tmp_path)["src/a.cpp"] == b"1\n"
+
+
+def test_a_folder_in_the_place_of_a_file_changes_nothing(tmp_path: Path) -> None:
+    write(tmp_path, a="1\n")
+    before = output(tmp_path)
+    (tmp_path / "src" / "b.cpp").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write(tmp_path, a="2\n", b="2\n")
+    assert output(tmp_path) == before
 
 
 def test_the_banner_says_who_wrote_it_and_from_what() -> None:

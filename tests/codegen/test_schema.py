@@ -86,6 +86,45 @@ def test_a_mistake_has_the_offset_of_its_first_character(
 
 
 @pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        ("f(int x, int[]" + "[]" * 19 + " y) -> ()", 9),
+        ("f(int" + "?" * 1000 + " x) -> ()", 2),
+        ("f(" + "(" * 1000, 22),
+        ("f() -> (" + "(" * 1000, 28),
+        ("f(" + "Dict(str, " * 1000, 197),
+        ("f(" + "Future(" * 1000, 142),
+        ("f(" + "(" * 10 + "int" + ")[]" * 10, 2),
+    ],
+    ids=["lists", "optionals", "tuples", "results", "Dict", "Future", "tuples and lists"],
+)
+def test_a_type_that_is_nested_too_deeply_is_refused(text: str, offset: int) -> None:
+    with pytest.raises(SchemaError) as error:
+        parse_schema(text)
+    assert (error.value.offset, error.value.message) == (
+        offset,
+        "types are nested more than 20 deep",
+    )
+
+
+def test_types_are_nested_as_deeply_as_twenty() -> None:
+    for text in ("int" + "[]" * 19, "int" + "[]?" * 9, "(" * 18 + "int[]" + ")" * 18):
+        assert str(parse_schema(f"f({text} x) -> {text}")) == f"f({text} x) -> {text}"
+
+
+@pytest.mark.parametrize(
+    ("start", "what"),
+    [("", "an operator name"), ("n::", "an operator name"), ("f.", "an overload name")],
+)
+def test_a_name_is_no_longer_than_that_of_a_file(start: str, what: str) -> None:
+    assert str(parse_name(f"{start}{'f' * 200}")) == f"{start}{'f' * 200}"
+    for parse in (parse_name, parse_schema):
+        with pytest.raises(SchemaError, match=f"{what} has at most 200 characters") as error:
+            parse(f"{start}{'f' * 201}")
+        assert error.value.offset == len(start)
+
+
+@pytest.mark.parametrize(
     ("name", "base", "overload", "unqualified", "identifier"),
     [
         ("mul", "mul", "", "mul", "mul"),

@@ -77,6 +77,13 @@ TEXTS = st.one_of(
     ),
     st.text(max_size=12),
 )
+# As they are written in double quotes: of characters, of numbers that are none, and wrong ones.
+ESCAPES = st.sampled_from(
+    r"\uD800 \udfff \ud83d\ude00 \U0000DC00 \U00110000 \UFFFFFFFF \U0001F600 \x85 \xff \u2028 "
+    r"\uFEFF \uFFFF \N \_ \0 \e \q \u12 \U1F600 \\uD800".split(" ")
+)
+# How many types are nested: few, as many as may be, and more than a stack is deep.
+DEPTHS = st.sampled_from([2, 5, 16, 19, 20, 21, 40, 1000])
 OPERATORS = (
     "+",
     "-",
@@ -102,6 +109,17 @@ numbers = st.sampled_from(["0", "1", "-1", "2", "0.5", "1e-6", "9" * 30, "0x10",
 
 
 @st.composite
+def nested(draw, type_: str) -> str:
+    """The type, at times inside many others."""
+    if draw(st.integers(0, 31)) < 31:
+        return type_
+    opening = draw(st.sampled_from(["", "", "(", "Dict(str, ", "Future("]))
+    closing = ")" if opening else draw(st.sampled_from(["?", "[]", "[]?", "[2][]"]))
+    count = draw(DEPTHS)
+    return opening * count + type_ + closing * count
+
+
+@st.composite
 def types(draw, depth: int = 2) -> str:
     base = draw(
         st.sampled_from(
@@ -114,7 +132,7 @@ def types(draw, depth: int = 2) -> str:
     )
     for _ in range(draw(st.integers(0, depth))):
         base += draw(st.sampled_from(["?", "[]", "[2]", "!", "[0]", "[999999999999]"]))
-    return base
+    return draw(nested(base))
 
 
 @st.composite
@@ -205,6 +223,10 @@ KEYS = {
         "[{self: {size: [3], dtype: int64, low: 0}}]",
         "[{x: {size: [99999999, 99999999]}}]",
         "[{self: [[1], [2]], other: null}]",
+        "[{self: &a [3, 4]}, {self: *a}]",
+        "[{self: &a [*a]}]",
+        "[&a {self: *a}]",
+        "[{x: &a {size: [2], low: *a}}]",
         "{}",
     ],
     "ufunc_inner_loop": ["{Generic: f (AllAndComplex)}", "{ScalarOnly: f (Bool, x)}", "f"],
@@ -237,6 +259,15 @@ def scalar(text: str) -> str:
 
 
 @st.composite
+def quoted(draw, texts: st.SearchStrategy[str]) -> str:
+    """A text as a YAML scalar, at times with an escape that is written in it."""
+    text = scalar(draw(texts))
+    if draw(st.integers(0, 15)) < 15:
+        return text
+    return text[:-1] + draw(ESCAPES) + scalar(draw(TEXTS))[1:]
+
+
+@st.composite
 def entries(draw) -> tuple[str, str]:
     """An entry of each file, the second maybe empty."""
     schema = draw(schemas())
@@ -248,7 +279,7 @@ def entries(draw) -> tuple[str, str]:
         else:
             lines.append(f"  {key}: {values[0]}")
     if draw(st.booleans()):
-        lines.append(f"  doc: {scalar(draw(TEXTS))}")
+        lines.append(f"  doc: {draw(quoted(TEXTS))}")
     if draw(st.booleans()):
         lines.append("  meta:")
         rule = draw(st.lists(st.sampled_from(list(META)), min_size=1, max_size=3, unique=True))
@@ -264,7 +295,7 @@ def entries(draw) -> tuple[str, str]:
         derivative = f"- name: {scalar(of)}\n"
         named = st.one_of(names, st.just("result"), st.just("self, x"))
         for name in draw(st.lists(named, max_size=3, unique=True)):
-            derivative += f"  {scalar(name)}: {scalar(draw(formulas()))}\n"
+            derivative += f"  {scalar(name)}: {draw(quoted(formulas()))}\n"
         if draw(st.integers(0, 3)) == 0:
             derivative += (
                 f"  output_differentiability: [{draw(st.sampled_from(['True', 'x', '1']))}]\n"
@@ -299,14 +330,12 @@ def sound(draw) -> tuple[bytes, bytes]:
         first, *others = arguments
         parts = [f"Tensor {first}"]
         for other in sorted(others, key=len):
-            type_ = draw(st.sampled_from(SOUND_TYPES))
+            type_ = draw(nested(draw(st.sampled_from(SOUND_TYPES))))
             parts.append(f"{type_} {other}")
         results = draw(st.sampled_from(["Tensor", "(Tensor, Tensor)", "Tensor[]", "int", "()"]))
         schema = f"{name}({', '.join(parts)}) -> {results}"
-        doc = draw(TEXTS)
-        native.append(
-            f"- func: {scalar(schema)}\n  doc: {scalar(doc)}\n  dispatch:\n    CPU: kernel\n"
-        )
+        doc = draw(quoted(TEXTS))
+        native.append(f"- func: {scalar(schema)}\n  doc: {doc}\n  dispatch:\n    CPU: kernel\n")
         if results == "Tensor" and draw(st.booleans()):
             formula = draw(st.sampled_from(SOUND_FORMULAS))
             derivatives.append(f"- name: {scalar(schema)}\n  {scalar(first)}: {scalar(formula)}\n")
@@ -364,7 +393,7 @@ def _mutate(draw, text: str) -> str:
     at = draw(st.integers(0, len(text)))
     end = min(len(text), at + draw(st.integers(1, 8)))
     if kind == "insert":
-        return text[:at] + draw(TEXTS) + text[at:]
+        return text[:at] + draw(st.one_of(TEXTS, ESCAPES)) + text[at:]
     if kind == "delete":
         return text[:at] + text[end:]
     if kind == "double":
