@@ -97,6 +97,7 @@ class GradientPlan:
     grads: tuple[tuple[str, int], ...]  # local name of an incoming gradient, and its index
     needs_mask: bool  # uses grad_input_mask
     is_elementwise: bool = False  # gives the gradient of the i-th element of each list
+    is_missing: bool = False  # says that there is none
 
 
 @dataclass(frozen=True)

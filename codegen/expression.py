@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from .formula import template_end, tokens_of
+from .literals import why_no_literal
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _PREFIX = ("+", "-", "*", "&", "!", "~", "not", "compl")
@@ -102,11 +103,10 @@ class _Reader:
         count = self.binary()
         if not self.accept("?"):
             return count
-        counts = [self.expression()]
+        first = self.expression()
         if not self.accept(":"):
             raise _NoExpression("'?' without ':'")
-        counts.append(self.expression())
-        known = {count for count in counts if count is not None}
+        known = {first, self.expression()} - {None}
         return known.pop() if len(known) == 1 else None
 
     def binary(self) -> int | None:
@@ -150,22 +150,21 @@ class _Reader:
                 self.close("]")
                 count = 1 if callee == "grads" else None
             else:
-                begin = self.index - 1
+                end = self.index - 1
                 given = self.items(_CLOSING[char])
-                count = self.tuple_size(start, begin, given)
+                count = self.tuple_size(start, end, given) if callee else None
             callee = ""
         return count
 
     def tuple_size(self, start: int, end: int, given: int) -> int | None:
         """How many values the tuple has that a call of these tokens makes; None: it is another."""
-        words = [token.group() for token in self.tokens[start:end]]
-        if words[-1:] == [_MAKE_TUPLE]:
+        if (last := self.tokens[end - 1].group()) == _MAKE_TUPLE:
             return given
-        if _TUPLE in words[:4] and words[-1:] == [">"]:
-            arguments = words[words.index(_TUPLE) + 1 :]
-            levels = itertools.accumulate({"<": 1, ">": -1}.get(word, 0) for word in arguments)
-            return 1 + sum(w == "," and level == 1 for w, level in zip(arguments, levels))
-        return None
+        words = [token.group() for token in self.tokens[start : end if last == ">" else start]]
+        if _TUPLE not in words[:4]:
+            return None
+        levels = itertools.accumulate({"<": 1, ">": -1}.get(word, 0) for word in words)
+        return 1 + sum(word == "," and level == 1 for word, level in zip(words, levels))
 
     def primary(self) -> int | None:
         """A number, text, name, parenthesis, lambda or list in braces."""
@@ -310,8 +309,9 @@ class _Reader:
 def _check_characters(token: re.Match[str], rest: list[re.Match[str]]) -> None:
     """What would end the text of a formula early, and what C++ has no use for."""
     char = token.group()
-    if char in ("'", '"'):
-        raise _NoExpression("a text has no end")
+    is_literal = token.lastgroup in ("number", "string") or char in ("'", '"')
+    if is_literal and (why := why_no_literal(char)) is not None:
+        raise _NoExpression(why)
     after = rest[0].group() if rest and rest[0].start() == token.end() else ""
     if char == "/" and after in ("/", "*"):
         what = "begins a comment" if after == "/" else "begins a comment that has no end"

@@ -15,7 +15,7 @@ from functools import lru_cache
 _TOKEN = re.compile(
     r"""(?P<comment>/\*.*?\*/)
       | (?P<string>(?:u8|[uUL])?(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'))
-      | (?P<number>\.?\d(?:'?[\w.])*)
+      | (?P<number>\.?\d(?:[eEpP][+-]|'?[\w.])*)
       | (?P<name>[A-Za-z_]\w*)
       | (?P<space>\s+)
       | (?P<op>->|::|.)""",
@@ -93,7 +93,7 @@ def _is_type_or_number(tokens: Sequence[re.Match[str]], index: int) -> bool:
     word = tokens[index].group()
     if tokens[index].lastgroup != "name":
         return tokens[index].lastgroup == "number" or word in ("<", ">", "::", ",", "*", "&")
-    is_qualified = "::" in (tokens[index - 1].group(), tokens[index + 1].group())
+    is_qualified = "::" in (token.group() for token in tokens[index - 1 : index + 2])
     return is_qualified or _names_type(word)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from functools import cached_property
 
 from . import cpp_names, type_table
 from .autograd_plan import EdgePlan, GradientPlan, NodePlan, SavedKind, SavedPlan, SourceLine
@@ -86,6 +87,11 @@ class NodeAnalysis:
             if name in self.gradients and self.gradients[name].text != NON_DIFFERENTIABLE
         ]
 
+    @cached_property
+    def parameters(self) -> dict[str, str]:
+        """What the kernel calls each argument."""
+        return {name: cpp_names.parameter_name(name) for name in self.scope.arguments}
+
     @property
     def non_differentiable(self) -> set[str]:
         """The arguments that are declared to have no gradient."""
@@ -141,16 +147,17 @@ class NodeAnalysis:
             tuple(sorted(grads.items())),
             "grad_input_mask" in names,
             self.scope.is_elementwise(text),
+            text.startswith("not_implemented("),
         )
 
     def _saved_by(self, text: str, targets: tuple[int, ...]) -> tuple[str, list[SavedPlan]]:
         """The formula over locals, and what has to be saved for it."""
         found: list[SavedPlan] = []
-        types = self.scope.types
-        parameters = {n: cpp_names.parameter_name(n) for n in self.scope.arguments}
-        for name, plain in ((name, type_.plain) for name, type_ in types.items()):
+        types, words = self.scope.types, set(re.findall(r"\w+", text))
+        for name in [name for name in types if name in words]:
+            plain = types[name].plain
             is_output = name not in self.scope.arguments
-            text, attributes = take_attributes(text, name, plain, parameters)
+            text, attributes = take_attributes(text, name, plain, self.parameters)
             for item in attributes:
                 if item.member in types:
                     what = f"the argument '{item.member}' has the name of a saved {item.value}"

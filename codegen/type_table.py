@@ -7,6 +7,7 @@ that use one get boxed kernels.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -132,6 +133,7 @@ def _boxed_list(type_: Type) -> str:
     return f"c10::List<{_row(type_.args[0]).value}>" if type_.name == "List" else row.value
 
 
+@functools.cache  # a row is made of those of the types inside, each asked for more than once
 def _row(type_: Type) -> Row | None:
     plain = type_.bare()
     if plain.name == "List" and plain.size is not None and plain.args[0].name == "bool":
@@ -229,10 +231,8 @@ _NAMED_DEFAULTS = {
     "Mean": "at::Reduction::Mean",
     "contiguous_format": "at::MemoryFormat::Contiguous",
     "strided": "at::kStrided",
-    "long": "at::kLong",
-    "float": "at::kFloat",
 }
-_IN_QUOTES = {'"': r"\"", r"\'": "'"}
+_IN_QUOTES = {'"': r"\"", r"\'": "'", "?": r"\?"}  # two question marks begin a trigraph
 
 
 def default_value(arg: Argument, *, symint: bool = True) -> str | None:
@@ -250,28 +250,35 @@ def _default(type_: Type, text: str, symint: bool) -> str:
     if type_.name == "List":
         return _list_default(type_, text, symint)
     if text[0] in "'\"":
-        body = re.sub(r'\\.|"', lambda m: _IN_QUOTES.get(m[0], m[0]), text[1:-1])
-        return f'"{body}"'
-    if type_.name == "SymInt":
-        return f"c10::SymInt({text})" if symint else text
-    if type_.name in ("ScalarType", "int") and text in _DTYPES:
-        return f"at::ScalarType::{_DTYPES[text]}"
-    if text.endswith("j"):
-        return f"c10::complex<double>(0, {text[:-1]})"
-    return _NAMED_DEFAULTS.get(text, text)
+        body = re.sub(r'\\.|"|(?<=\?)\?', lambda m: _IN_QUOTES.get(m[0], m[0]), text[1:-1])
+        return f'at::Device("{body}")' if type_.name == "Device" else f'"{body}"'
+    if text[0] in "-.0123456789":
+        return _number(type_.name, "".join(text.split()), symint)
+    is_dtype = type_.name in ("ScalarType", "int") and text in _DTYPES
+    value = f"at::ScalarType::{_DTYPES[text]}" if is_dtype else _NAMED_DEFAULTS[text]
+    # Only of Mean is the type an enumeration that converts to integers.
+    return f"static_cast<int64_t>({value})" if type_.name == "int" and text != "Mean" else value
+
+
+def _number(type_name: str, text: str, symint: bool) -> str:
+    """A number, of the type that the dispatcher reads it as: `1` is a double for `float`."""
+    if text.endswith("j") or type_name == "float":
+        is_integer = text.rstrip("j").lstrip("-").isdigit()
+        value = text.rstrip("j") + ".0" * is_integer
+        return f"c10::complex<double>(0, {value})" if text.endswith("j") else value
+    if text == "-9223372036854775808":
+        text = "(-9223372036854775807 - 1)"  # what follows a minus is a number of its own
+    return f"c10::SymInt({text})" if type_name == "SymInt" and symint else text
 
 
 def _list_default(type_: Type, text: str, symint: bool) -> str:
-    element = type_.args[0]
+    """As many values as the dispatcher's list has: one default stands for all of `int[2]`."""
+    items = [text] * (type_.size or 0)
     if text.startswith("["):
         items = [item.strip() for item in text[1:-1].split(",") if item.strip()]
-    else:
-        items = [text] * (type_.size or 1)
-        if element.name != "bool" and element.name != "SymInt":
-            return _default(element, text, symint)
-        if element.name == "SymInt":
-            return f"c10::SymInt({text})" if symint else text
-    return "{" + ", ".join(_NAMED_DEFAULTS.get(item, item) for item in items) + "}"
+    values = ", ".join(_default(type_.args[0], item, symint) for item in items)
+    is_class = type_.plain == "bool[]" and type_.size is None
+    return "c10::List<bool>()" if is_class and not values else f"{{{values}}}"
 
 
 _DTYPES = {

@@ -890,7 +890,7 @@ namespace goldens {
 inline ::std::tuple<at::Tensor, at::Tensor> blend(
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight = {},
-    c10::SymIntArrayRef size = c10::SymInt(1),
+    c10::SymIntArrayRef size = {c10::SymInt(1), c10::SymInt(1)},
     double eps = 1e-6) {
   return ::torchext::generated::goldens::operators::blend::call(parts, weight, size, eps);
 }

@@ -104,6 +104,12 @@ def test_a_node_owns_what_it_saves(schema_type: str, cpp: str) -> None:
     assert type_table.saved_type(argument(f"{schema_type} x").type) == cpp
 
 
+@pytest.mark.timeout(30)
+def test_the_work_for_a_list_does_not_double_with_each_one_inside() -> None:
+    cpp = type_table.argument_type(argument("int" + "[]" * 19 + " x"))
+    assert cpp is not None and cpp.startswith("c10::List<" * 18)
+
+
 @pytest.mark.parametrize("schema_type", BOXED)
 def test_a_type_without_a_spelling_has_none(schema_type: str) -> None:
     schema = parse_schema(f"f({schema_type} x) -> ({schema_type} y)")
@@ -143,6 +149,18 @@ def test_mutated_tensors_can_be_passed_as_const() -> None:
     [
         ("int x", None),
         ("int x=-1", "-1"),
+        ("int x=- 1", "-1"),
+        ("int x=-9223372036854775808", "(-9223372036854775807 - 1)"),
+        ("int x=float", "static_cast<int64_t>(at::ScalarType::Float)"),
+        ("int x=long", "static_cast<int64_t>(at::ScalarType::Long)"),
+        ("int? x=complex", "static_cast<int64_t>(at::ScalarType::ComplexFloat)"),
+        ("int x=strided", "static_cast<int64_t>(at::kStrided)"),
+        ("int x=contiguous_format", "static_cast<int64_t>(at::MemoryFormat::Contiguous)"),
+        ("float x=1", "1.0"),
+        ("float x=-0", "-0.0"),
+        ("float x=999999999999999999999999999999", "999999999999999999999999999999.0"),
+        ("float x=1.", "1."),
+        ("Scalar x=1", "1"),
         ("int? x=None", "::std::nullopt"),
         ("int? x=3", "3"),
         ("Tensor? x=None", "{}"),
@@ -151,26 +169,36 @@ def test_mutated_tensors_can_be_passed_as_const() -> None:
         ("bool x=True", "true"),
         ("Scalar x=False", "false"),
         ("Scalar x=2.5", "2.5"),
-        ("complex x=-2j", "c10::complex<double>(0, -2)"),
-        ("Scalar x=2j", "c10::complex<double>(0, 2)"),
+        ("complex x=-2j", "c10::complex<double>(0, -2.0)"),
+        ("Scalar x=2j", "c10::complex<double>(0, 2.0)"),
         ("SymInt x=1", "c10::SymInt(1)"),
-        ("int[2] x=1", "1"),
+        ("int[2] x=1", "{1, 1}"),
+        ("int[0] x=1", "{}"),
+        (
+            "int[] x=[Mean, float]",
+            "{at::Reduction::Mean, static_cast<int64_t>(at::ScalarType::Float)}",
+        ),
+        ("SymInt[2] x=1", "{c10::SymInt(1), c10::SymInt(1)}"),
         ("int[] x=[]", "{}"),
         ("int[2] x=[1, -2]", "{1, -2}"),
         ("bool[2] x=[True,False]", "{true, false}"),
         ("bool[2] x=True", "{true, true}"),
-        ("float[] x=[0.5]", "{0.5}"),
+        ("bool[] x=[]", "c10::List<bool>()"),
+        ("float[] x=[0.5, 1]", "{0.5, 1.0}"),
+        ("complex[] x=[1j, 2.5j]", "{c10::complex<double>(0, 1.0), c10::complex<double>(0, 2.5)}"),
+        ("ScalarType[] x=[float, int]", "{at::ScalarType::Float, at::ScalarType::Int}"),
         ("int x=Mean", "at::Reduction::Mean"),
         ("ScalarType x=long", "at::ScalarType::Long"),
         ("ScalarType? x=bfloat16", "at::ScalarType::BFloat16"),
         ("Layout x=strided", "at::kStrided"),
         ("MemoryFormat x=contiguous_format", "at::MemoryFormat::Contiguous"),
-        ("Device x='cuda:1'", '"cuda:1"'),
+        ("Device x='cuda:1'", 'at::Device("cuda:1")'),
         ("str x='mean'", '"mean"'),
         ("str x='say \"x\"'", r'"say \"x\""'),
         (r'str x="say \"x\""', r'"say \"x\""'),
         (r"str x='it\'s'", '"it\'s"'),
         (r"str x='a\\b\n'", r'"a\\b\n"'),
+        ("str x='???/'", r'"?\?\?/"'),
         ("str? x='mean'", '"mean"'),
     ],
 )
@@ -179,5 +207,5 @@ def test_a_default_is_spelled_in_cpp(text: str, default: str | None) -> None:
 
 
 def test_a_default_without_symint_is_an_integer() -> None:
-    assert type_table.default_value(argument("SymInt[2] x=1"), symint=False) == "1"
+    assert type_table.default_value(argument("SymInt[2] x=1"), symint=False) == "{1, 1}"
     assert type_table.default_value(argument("SymInt x=1"), symint=False) == "1"
