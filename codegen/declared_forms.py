@@ -55,9 +55,13 @@ class Forms:
         return self.functional_of(operator)
 
     def compared_with(self, operator: Operator) -> OperatorName | None:
-        """The functional form of an operator, that of one that returns nothing too."""
+        """The functional form of an operator, whose results are what this one writes; that of one
+        that returns nothing too."""
+        returns = operator.func.returns
+        if any(not r.type.is_write for r in returns):
+            return None
         found = self.functional_of(operator)
-        if found or not operator.func.mutated or operator.func.returns:
+        if found or not operator.func.mutated or returns:
             return found
         return self._by_arguments.get(functional_signature(operator.func).rpartition(" -> ")[0])
 

@@ -59,5 +59,8 @@ def _operator(op: OperatorPlan) -> dict[str, Any]:
 
 
 def _gradients(autograd: AutogradPlan) -> list[str]:
-    """The arguments that gradients flow to."""
-    return [edge.argument for edge in autograd.node.edges] if autograd.node else []
+    """The arguments that gradients flow to: not those whose formula says that there is none."""
+    if autograd.node is None:
+        return []
+    missing = {i for f in autograd.node.gradients if f.is_missing for i in f.edges}
+    return [e.argument for i, e in enumerate(autograd.node.edges) if i not in missing]

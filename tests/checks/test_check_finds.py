@@ -60,6 +60,9 @@ FAILURES = {
     "bad_bfloat16": ("dtypes", "torch.bfloat16 against float32"),
     "made_here": ("meta opcheck compile compile_dynamic", "the Meta kernel is on a device"),
     "drawn.out": ("forms compile compile_dynamic", "out= of new tensors: .*not close"),
+    "single_weight": ("gradcheck", "Jacobian mismatch"),
+    "no_half_backward": ("dtypes", "torch.bfloat16 is in `dtypes:`, and backward raises"),
+    "bad_half_backward": ("dtypes", "gradients, torch.bfloat16 against float64: .*not close"),
     "number_here": ("device", r"against the CPU: results \[8\], not \[7\]"),
 }
 if version() >= (2, 14):  # whose opcheck and torch.compile do not find them
@@ -72,7 +75,8 @@ if version() < (2, 13):  # which functionalizes an out= form by its functional o
 WITHOUT_A_MISTAKE = set(
     "right made single integers complexes rounded on_devices frozen_backward grown parts parts.out "
     "looks_up halve no_room twice no_second draws factory drawn mixed noisy tied replaced "
-    "places.out equals equals_ to_float8".split()
+    "places.out equals equals_ to_float8 only_doubles steps "
+    "highest pooled real_gradient one_gradient remembers_ remembers nonzero_places rows".split()
 ) - set(FAILURES)
 
 
@@ -110,11 +114,14 @@ def test_what_an_operator_refuses_by_name_is_no_failure(faulty_report):
                if c.state is State.REFUSED}  # fmt: skip
     assert refused == {
         ("no_second", "gradgradcheck"),
+        ("no_half_backward", "gradgradcheck"),
+        *(("real_gradient", check) for check in ("gradcheck", "gradgradcheck", "forward_mode")),
         *((name, "device") for name in ("draws", "drawn", "drawn.out")),
         ("strided_gradient", "gradgradcheck"),
         *(
             (name, "vmap")
-            for name in ("parts", "parts.out", "number", "number_here", "halve_", "places.out")
+            for name in "parts parts.out number number_here halve_ places.out rows remembers_ "
+            "nonzero_places".split()
         ),
     }
     reason = faulty_report.cells["no_second", "gradgradcheck"].reason
@@ -164,6 +171,37 @@ def test_a_page_that_cannot_be_written_is_an_error_before_the_checks(
 def test_the_default_device_is_not_asked(faulty_library):
     with torch.device("meta"):
         assert check(faulty_library, operators=["right"], checks=["layouts", "gradcheck"]).passed
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [torch.no_grad, torch.inference_mode, lambda: torch.autocast("cpu", torch.bfloat16)],
+    ids=["no_grad", "inference_mode", "autocast"],
+)
+def test_the_modes_of_the_caller_do_not_matter(mode, faulty_library):
+    with mode():
+        report = check(
+            faulty_library,
+            operators=["right", "wrong_gradient"],
+            checks=["gradcheck", "gradgradcheck", "layouts", "opcheck"],
+            raise_exception=False,
+        )
+    assert [(c.operator, c.check) for c in report.failures] == [("wrong_gradient", "gradcheck")]
+    assert report.cells["right", "gradgradcheck"].state is State.PASSED
+
+
+def test_operators_of_the_namespace_without_an_entry_are_named(faulty_library, tmp_path):
+    name = "faultytest::elsewhere"
+    library = torch.library.Library("faultytest", "FRAGMENT")
+    try:
+        library.define("elsewhere(Tensor x) -> Tensor")
+        page = tmp_path / "matrix.html"
+        report = check(faulty_library, operators=["right"], checks=["pickle"], html=page)
+    finally:
+        library._destroy()
+    line = "of faultytest and not of its spec, not checked: elsewhere"
+    assert line in str(report).splitlines() and line in page.read_text(encoding="utf-8")
+    assert name not in torch._C._dispatch_get_all_op_names()
 
 
 # Mistakes that another device does not show: the fallback gives the kernel copies, autocast has

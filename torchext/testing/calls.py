@@ -98,11 +98,12 @@ def others_of(result: Any) -> list[Any]:
 
 
 def cotangents(results: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """A gradient for each result: the same random numbers for the same sizes, on every device."""
+    """A gradient for each result: the same random numbers for the same sizes, on every device and
+    in every width."""
     generator = torch.Generator().manual_seed(0)
     made = []
     for result in results:
-        dtype = result.dtype if result.dtype.is_complex else torch.float64
+        dtype = torch.complex128 if result.is_complex() else torch.float64
         random = torch.randn(result.shape, dtype=dtype, generator=generator, device="cpu")
         made.append(random.to(result.dtype).to(result.device))
     return made
@@ -124,6 +125,18 @@ def gradients(
         return [torch.zeros_like(leaf) for leaf in wanted]
     outputs, given = zip(*pairs)
     return list(torch.autograd.grad(outputs, wanted, given, materialize_grads=True))
+
+
+def largest(tensors: Iterable[torch.Tensor]) -> float:
+    """The largest finite absolute value of a floating-point or complex number; 0 without one."""
+    # on the CPU, in a dtype of which torch has everything
+    wide = [
+        t.detach().cpu().to(torch.complex128 if t.is_complex() else torch.float64).abs()
+        for t in tensors
+        if t.is_floating_point() or t.is_complex()
+    ]
+    finite = [t[t.isfinite()] for t in wide]
+    return max((t.max().item() for t in finite if t.numel()), default=0.0)
 
 
 def assert_same_others(found: Any, expected: Any, what: str) -> None:

@@ -65,7 +65,8 @@ def check(
     in torch.compile. The test device, which the check "device" takes on the CPU, needs a process
     that has run no backward yet; there and where it cannot be built a warning says that this check
     has nothing to check. Operators of PyTorch that the library has kernels for are not checked, and
-    are named below the matrix.
+    are named below the matrix, and so are those of the namespace that are not in the library's
+    spec.
 
     Raises ValueError for names that mean nothing, OSError where the page cannot be written,
     ImportError where the library cannot be loaded, and what torch raises for a device that is not
@@ -115,6 +116,7 @@ class Runner:
         table = table_of(library)
         facts, self.overrides = table.operators, table.overrides
         self.namespace = table.namespace
+        self.others = _others(self.namespace, [f.name for f in facts])
         self.checks = _chosen(checks, list(CHECKS), "check")
         if "samples" not in self.checks:  # without which the others have nothing to check
             self.checks = ["samples", *self.checks]
@@ -138,7 +140,7 @@ class Runner:
         made = [s.facts.name for s in self.subjects if s.samples and s.has_made_samples]
         return Report(
             self.namespace, torch.__version__, str(self.device), self.checks, places,
-            made_samples=made, overrides=self.overrides,
+            made_samples=made, overrides=self.overrides, others=self.others,
         )  # fmt: skip
 
     def cell(self, subject: Subject, name: str) -> Cell:
@@ -163,6 +165,14 @@ def table_of(library: str | os.PathLike) -> Table:
     if not table.operators:
         raise ValueError(f"{os.fspath(library)} has no operators of its own")
     return table
+
+
+def _others(namespace: str, names: list[str]) -> list[str]:
+    """The operators of a namespace without those of a library's spec."""
+    begin = f"{namespace}::"
+    everything = torch._C._dispatch_get_all_op_names()
+    own = (name.removeprefix(begin) for name in everything if name.startswith(begin))
+    return sorted(set(own) - set(names))
 
 
 def _usable(device: str | torch.device) -> torch.device:
@@ -194,7 +204,7 @@ def _chosen(
 
 def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | None]:
     try:
-        with _quiet(), fork_rng(subject.device):
+        with _quiet(), _plain_modes(subject.device), fork_rng(subject.device):
             seed_generators(subject.device)
             if name != "samples":
                 try:
@@ -214,6 +224,17 @@ def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | N
             text = f"{type(error).__name__}: {text}"
         return State.FAILED, text, error
     return State.PASSED, "", None
+
+
+@contextlib.contextmanager
+def _plain_modes(device: torch.device) -> Iterator[None]:
+    """With gradients and without autocast, whatever the caller is in."""
+    with contextlib.ExitStack() as modes:
+        modes.enter_context(torch.inference_mode(False))
+        modes.enter_context(torch.enable_grad())
+        for kind in {"cpu", device.type}:
+            modes.enter_context(torch.autocast(kind, enabled=False))
+        yield
 
 
 @contextlib.contextmanager

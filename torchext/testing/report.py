@@ -55,6 +55,7 @@ class Report:
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
     made_samples: list[str] = field(default_factory=list)  # operators whose samples were made
     overrides: list[str] = field(default_factory=list)  # PyTorch's, which are not checked
+    others: list[str] = field(default_factory=list)  # of the namespace and not of the spec
 
     def add(self, cell: Cell) -> None:
         """Take in a cell."""
@@ -100,12 +101,7 @@ class Report:
 
     def summary(self) -> str:
         """What stands below the rows: counts, what is known or refused, and every failure."""
-        lines = ["", *self._totals()]
-        if self.made_samples:
-            lines.append(f"samples made from the schema: {', '.join(self.made_samples)}")
-        if self.overrides:
-            lines.append(f"kernels for PyTorch's own, not checked: {', '.join(self.overrides)}")
-        lines += self._idle_checks()
+        lines = ["", *self._totals(), *self._lists(), *self._idle_checks()]
         for state in (State.KNOWN, State.REFUSED):
             for cell in self.cells.values():
                 if cell.state is state:
@@ -119,6 +115,15 @@ class Report:
                 more = len(reason) - _SHOWN_LINES
                 lines.append(f"    ... and {more} lines more, in report.cells and the page")
         return "\n".join(lines)
+
+    def _lists(self) -> list[str]:
+        """What is to be said of several operators, and is no check's."""
+        several = {
+            "samples made from the schema": self.made_samples,
+            "kernels for PyTorch's own, not checked": self.overrides,
+            f"of {self.namespace} and not of its spec, not checked": self.others,
+        }
+        return [f"{what}: {', '.join(names)}" for what, names in several.items() if names]
 
     def _idle_checks(self) -> list[str]:
         """The checks that had nothing to check of any operator, and why."""
@@ -159,10 +164,11 @@ class Report:
             if c.state in (State.FAILED, State.KNOWN, State.REFUSED)
         )
         title = html.escape(self._title)
+        lists = "".join(f"<p>{html.escape(text)}</p>\n" for text in self._lists())
         return (
             f"<!doctype html>\n<html lang=en><meta charset=utf-8><title>{title}</title>\n"
             f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n<ul>{legend}</ul>\n"
-            f"<table><thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n"
+            f"{lists}<table><thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n"
             f"<dl>{notes}</dl>\n</html>\n"
         )
 

@@ -32,6 +32,8 @@ _MOST_DTYPES = 500
 _COMPOSITE_KEYS = ("CompositeExplicitAutograd", "CompositeImplicitAutograd")
 _STRUCTURED_KEY = "CompositeExplicitAutogradNonFunctional"
 
+_TAGS_OF_VALUES = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
+
 
 class NotApplicable(Exception):
     """Raised by a check that has nothing to check of an operator; says why."""
@@ -92,6 +94,11 @@ class Subject:
     def is_random(self) -> bool:
         """Whether a call draws random numbers, so that two calls differ."""
         return torch.Tag.nondeterministic_seeded in self.overload.tags
+
+    @cached_property
+    def depends_on_values(self) -> bool:
+        """Whether sizes or numbers that it returns depend on values, which Meta does not have."""
+        return bool(_TAGS_OF_VALUES & set(self.overload.tags))
 
     def runs_on(self, device: torch.device) -> bool:
         """Whether there is a kernel that the device can run, its own or a fallback."""
@@ -343,20 +350,23 @@ class Subject:
         ]
 
     def calls_with_gradient(self, dtype: torch.dtype) -> Iterator[Call]:
-        """The calls that have differentiable tensors of the wide dtypes, which require grad: finite
-        differences are too coarse in the others, which require grad where the operator takes no
-        wide one. Those with a dtype of their own are given a wide one where the operator takes it.
-        """
-        fine = WIDE_DTYPES if dtype in WIDE_DTYPES else (*WIDE_DTYPES, *_COARSE_DTYPES)
+        """The calls whose differentiable tensors of the wide dtypes require grad, and where there
+        are some of half the width, with those too: finite differences are coarse in these, and say
+        nothing in the others. A tensor with a dtype of its own is given a wide one where the
+        operator takes it."""
         for call in self.calls(dtype):
             flags = self.differentiable(call)
             pairs = list(zip(call.tensors, flags))
             widened = call.with_tensors(_wide(t) if flag else t for t, flag in pairs)
             if self._takes(widened):
                 call = widened
-            pairs = [(t, flag and t.dtype in fine) for t, flag in zip(call.tensors, flags)]
-            if any(flag for _, flag in pairs):
-                yield call.with_tensors(t.requires_grad_(flag) for t, flag in pairs)
+            chosen = [
+                tuple(flag and t.dtype in dtypes for t, flag in zip(call.tensors, flags))
+                for dtypes in (WIDE_DTYPES, (*WIDE_DTYPES, *_COARSE_DTYPES))
+            ]
+            for several in filter(any, dict.fromkeys(chosen)):
+                pairs = zip(call.tensors, several)
+                yield call.with_tensors(t.detach().requires_grad_(flag) for t, flag in pairs)
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

@@ -345,6 +345,52 @@ at::Tensor& places_out(const Tensor& x, Tensor& out) {
   return out.is_meta() ? out : out.copy_((x > 0).sum(1));
 }
 
+at::Tensor only_doubles_cpu(const Tensor& x) {
+  TORCH_CHECK(x.scalar_type() != at::kBFloat16, "faultytest::only_doubles: bfloat16");
+  return x * 1;
+}
+
+at::Tensor steps_cpu(const Tensor& x) {
+  return (x * 10).round().to(at::kChar);
+}
+
+at::Tensor steps_meta(const Tensor& x) {
+  return at::empty_like(x, x.options().dtype(at::kChar));
+}
+
+at::Tensor highest(const Tensor& x) {
+  return x.argmax();
+}
+
+at::Tensor pooled(const Tensor& x, const Tensor& weight) {
+  return at::max_pool2d(at::conv2d(x, weight), {2, 2});
+}
+
+at::Tensor remembers_cpu_(const Tensor& x, Tensor& memory) {
+  memory.copy_(memory + x);
+  return x * memory.sum();
+}
+
+at::Tensor remembers_meta_(const Tensor& x, Tensor& /*memory*/) {
+  return at::empty_like(x);
+}
+
+at::Tensor remembers_cpu(const Tensor& x, const Tensor& memory) {
+  return x * (memory + x).sum();
+}
+
+at::Tensor nonzero_places(const Tensor& x) {
+  return x.nonzero();
+}
+
+std::vector<at::Tensor> rows_cpu(const Tensor& x) {
+  std::vector<at::Tensor> made;
+  for (const Tensor& row : x.unbind()) {
+    made.push_back((row * 2).contiguous());
+  }
+  return made;
+}
+
 at::Tensor equals_cpu(const Tensor& x, const Tensor& y) {
   return x == y;
 }
