@@ -10,6 +10,7 @@ tensors from none and random numbers are refused: a copy cannot stand for them.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import threading
 from typing import NamedTuple
 
@@ -44,6 +45,19 @@ class mode(contextlib.ContextDecorator):  # noqa: N801  a context manager is wri
         self._name = name
         self._entries = threading.local()  # of each thread, those that it has not left
 
+    def __call__(self, function):
+        """The function, in this mode; TypeError for one that goes on after its call returns."""
+        for goes_on in (
+            inspect.isgeneratorfunction,
+            inspect.iscoroutinefunction,
+            inspect.isasyncgenfunction,
+        ):
+            if goes_on(function):
+                raise TypeError(
+                    "a mode of the fallback decorates no generator or coroutine: write `with` in it"
+                )
+        return super().__call__(function)
+
     def __enter__(self) -> mode:
         entry = runtime().push_fallback_mode(self._name)
         self._entries.__dict__.setdefault("open", []).append(entry)
@@ -60,8 +74,8 @@ def enable(device_type: str) -> None:
     """Run on the CPU what has no kernel for a device type: "privateuse1" or its name, "cuda"...
 
     This is for all operators of the process, other people's too. Nothing happens where it is so
-    already. Raises ValueError for what is no device type, and RuntimeError where another fallback
-    is registered for it.
+    already. Raises TypeError for what is no name, ValueError for what is no device type, and
+    RuntimeError where another fallback is registered for it.
     """
     runtime().enable_fallback(_device_type(device_type))
 
@@ -87,5 +101,7 @@ def reset_stats() -> None:
 def _device_type(name: str) -> str:
     import torch
 
+    if not isinstance(name, str):
+        raise TypeError(f"a device type is a name such as 'cuda', and not {name!r}")
     is_own_name = name.lower() == "privateuse1"
     return torch._C._get_privateuse1_backend_name() if is_own_name else name

@@ -112,6 +112,8 @@ void add_left_to_devices(std::vector<torch::Library>& libraries, c10::DispatchKe
   add("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   add("convolution_backward_overrideable",
       torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
+  // It has a kernel for every device, which calls the CPU's parts.
+  add("conj_physical_", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
   add("_nested_tensor_from_mask_left_aligned", torch::CppFunction(TORCH_FN(can_be_nested)));
   // What the forward of a cell keeps, only its own backward understands.
   if (is_free("_thnn_fused_lstm_cell") && is_free("_thnn_fused_lstm_cell_backward_impl")) {

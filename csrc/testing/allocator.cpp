@@ -113,6 +113,9 @@ struct PageAllocator final : c10::DeviceAllocator {
     } catch (const std::bad_alloc&) {
       give_back(allocation);
       throw_out_of_memory(allocation);
+    } catch (...) {
+      give_back(allocation);
+      throw;
     }
   }
 

@@ -27,7 +27,9 @@ thread_local c10::DeviceIndex current = 0;
 // The current stream of each device, by its number; 0 is the default one.
 thread_local c10::StreamId current_streams[kDeviceCount] = {};
 
-std::atomic<c10::StreamId> last_stream{0};
+// A new stream is one of so many, in turn, as those of CUDA are: what is kept of each stays little.
+constexpr c10::StreamId kStreams = 32;
+std::atomic<c10::StreamId> made_streams{0};
 
 using Clock = std::chrono::steady_clock;
 
@@ -76,7 +78,7 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     return getNewStream(device, 0);
   }
   c10::Stream getNewStream(c10::Device device, int /*priority*/) const override {
-    return stream_of(indexed(device), ++last_stream);
+    return stream_of(indexed(device), 1 + made_streams++ % kStreams);
   }
   c10::Stream exchangeStream(c10::Stream stream) const override {
     c10::StreamId& id = current_streams[checked_index(stream.device_index())];

@@ -18,8 +18,10 @@
 namespace torchext::testing {
 namespace {
 
-// One range of addresses for all allocations, so that a signal handler knows them. It takes no memory.
-constexpr size_t kReserved = size_t{1} << 40;
+// One range of addresses for all allocations, so that a signal handler knows them. It takes no memory,
+// and is smaller where the process may not have so many addresses.
+constexpr size_t kMostReserved = size_t{1} << 40;
+constexpr size_t kLeastReserved = size_t{1} << 30;
 
 // The pages of an allocation, which ends where they end: behind them lies one that is never opened.
 struct Block {
@@ -37,13 +39,15 @@ struct Memory {
   char* next = nullptr;
 };
 
-char* base = nullptr; // set before the handler is installed, and never again
+// Set before the handler is installed, and never again.
+char* base = nullptr;
+size_t reserved = 0;
 struct sigaction previous_action;
 
 // Says what has happened, and leaves the rest to whoever was there before: the access is repeated.
 void explain_fault(int /*signal*/, siginfo_t* info, void* /*context*/) {
   const auto* address = static_cast<const char*>(info->si_addr);
-  if (base <= address && address < base + kReserved) {
+  if (base <= address && address < base + reserved) {
     constexpr char kMessage[] =
         "torchext: memory of the test device was touched outside of the device's own kernels: a "
         "kernel of the CPU was given a tensor of the device, or the tensor is gone\n";
@@ -52,28 +56,36 @@ void explain_fault(int /*signal*/, siginfo_t* info, void* /*context*/) {
   sigaction(SIGSEGV, &previous_action, nullptr);
 }
 
-Memory& memory();
+Memory& memory() {
+  static auto* all = new Memory; // never destroyed: tensors may outlive static objects
+  return *all;
+}
 
-Memory* make_memory() {
-  void* reserved = mmap(
-      nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /*fd=*/-1, 0);
-  if (reserved == MAP_FAILED) {
-    throw std::bad_alloc();
+// Gets the addresses before the first allocation; the mutex is held.
+void reserve(Memory& all) {
+  if (base != nullptr) {
+    return;
   }
-  auto* memory = new Memory; // never destroyed: tensors may outlive static objects
-  base = static_cast<char*>(reserved);
-  memory->next = base;
+  void* found = MAP_FAILED;
+  size_t size = 2 * kMostReserved;
+  while (found == MAP_FAILED && size > kLeastReserved) {
+    size /= 2;
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    found = mmap(nullptr, size, PROT_NONE, kFlags, /*fd=*/-1, 0);
+  }
+  if (found == MAP_FAILED) {
+    throw std::runtime_error(
+        "torchext: the test device needs a gibibyte of addresses, and the process may not have "
+        "them (ulimit -v)");
+  }
+  reserved = size;
+  base = static_cast<char*>(found);
+  all.next = base;
   struct sigaction action = {};
   action.sa_sigaction = &explain_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   sigaction(SIGSEGV, &action, &previous_action);
-  return memory;
-}
-
-Memory& memory() {
-  static Memory* all = make_memory();
-  return *all;
 }
 
 // A child must not find the mutex held by a thread that it has not.
@@ -122,18 +134,19 @@ void* allocate_pages(Allocation allocation) {
   if (allocation.nbytes == 0) {
     return nullptr;
   }
-  if (allocation.nbytes > kReserved / 2) {
+  if (allocation.nbytes > kMostReserved / 2) {
     throw std::bad_alloc();
   }
   const size_t size = size_class(allocation.nbytes);
   Memory& all = memory();
   const std::lock_guard lock(all.mutex);
+  reserve(all);
   std::deque<char*>& released = all.released[size];
   char* start = nullptr;
   if (!released.empty()) {
     start = released.front();
     released.pop_front();
-  } else if (size + page_size() <= static_cast<size_t>(base + kReserved - all.next)) {
+  } else if (size + page_size() <= static_cast<size_t>(base + reserved - all.next)) {
     start = all.next;
     all.next += size + page_size();
   } else {

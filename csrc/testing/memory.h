@@ -15,7 +15,8 @@ struct Allocation {
 };
 
 /// Pages of their own, closed, with all bits set; nullptr for no bytes. They end, but for less than
-/// 64 bytes, where the allocation does, and whoever goes on dies. Throws std::bad_alloc.
+/// 64 bytes, where the allocation does, and whoever goes on dies. Throws std::bad_alloc, and
+/// std::runtime_error where the process may not have the addresses.
 void* allocate_pages(Allocation allocation);
 
 /// Gives them back; whoever still uses them dies.

@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,12 +47,14 @@ class Copy {
         itemsize_(static_cast<int64_t>(copied.element_size())) {
     const bool is_bool = copied.scalar_type() == at::kBool;
     values_.reserve(copied.nbytes());
+    const std::string all_bits(static_cast<size_t>(itemsize_), '\xff');
     visit([&](char* element) {
       values_.insert(values_.end(), element, element + itemsize_);
       if (is_bool) {
         *element = *element == 0 ? 1 : 0;
-      } else {
-        std::memset(element, 0xff, static_cast<size_t>(itemsize_)); // of floating point: nan
+      } else { // of floating point: nan
+        const bool is_same = std::memcmp(element, all_bits.data(), all_bits.size()) == 0;
+        std::memset(element, is_same ? 0 : 0xff, all_bits.size());
       }
     });
   }

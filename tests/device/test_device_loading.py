@@ -66,6 +66,30 @@ def test_a_build_that_failed_is_built_the_next_time(device, tmp_path):
     assert result.stdout == "the test device was not built\n" * 2, result.stderr
 
 
+USES_IT = """
+import os, resource, torch, torchext.testing
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + ({mebibytes} << 20),) * 2)
+try:
+    print((torch.ones(3, device=torchext.testing.device()) * 2).tolist(), flush=True)
+except RuntimeError as error:
+    print(error, flush=True)
+pid = os.fork()
+if pid == 0:
+    os._exit(0)
+print(os.waitpid(pid, 0)[1])
+"""
+
+
+def test_a_process_with_few_addresses(device):
+    """The device takes as many as there are; without any it says so, and a fork is no crash."""
+    result = run(USES_IT.format(mebibytes=6000))
+    assert result.stdout == "[2.0, 2.0, 2.0]\n0\n", result.stderr
+    result = run(USES_IT.format(mebibytes=800))
+    assert "needs a gibibyte of addresses" in result.stdout, result.stderr
+    assert result.stdout.endswith("\n0\n"), result.stderr
+
+
 def test_compilers_of_a_killed_build_are_waited_for(shared_object, tmp_path):
     """They write beside their own working directory, which is where they are found by."""
     command = [sys.executable, "-c", "import time; time.sleep(600)", "-o", "events.o"]

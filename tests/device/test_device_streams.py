@@ -96,6 +96,21 @@ def test_a_copy_to_the_cpu_that_does_not_block_arrives_when_it_is_waited_for(dty
     assert torch.equal(copy, expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.int8], ids=str)
+def test_values_of_all_bits_are_others_too_until_then(dtype, device):
+    expected = torch.tensor([-1, 0, 7]).to(dtype)
+    copy = off_the_device(expected.to(device))
+    assert bool((copy != expected).all())
+    torch.accelerator.synchronize(device)
+    assert torch.equal(copy, expected)
+
+
+def test_new_streams_are_some_in_turn(device):
+    streams = [torch.Stream(device) for _ in range(100)]
+    assert len({stream.stream_id for stream in streams}) == 32
+    assert torch.accelerator.current_stream(device) not in streams
+
+
 def test_into_views_of_any_layout_and_nothing_beside_them(device):
     large = torch.zeros(4, 6)
     large[::2, 1::2].t().copy_(torch.ones(3, 2, device=device), non_blocking=True)

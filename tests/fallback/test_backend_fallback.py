@@ -30,6 +30,10 @@ def made(x, out=None):
     return x * 3 if out is None else torch.mul(x, 3, out=out)
 
 
+def quantized(x):
+    return torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
+
+
 @pytest.fixture(scope="module")
 def plain(device):
     """Operators that torch.library defines for the CPU alone."""
@@ -44,6 +48,9 @@ def plain(device):
         "made(Tensor x, Tensor(a!)? out=None) -> Tensor(a!)": made,
         "nested(Tensor x) -> Tensor": lambda x: torch.nested.nested_tensor([x, x]),
         "sparse(Tensor x) -> Tensor": lambda x: x.to_sparse(),
+        "quantized(Tensor x) -> Tensor": quantized,
+        "mkldnn(Tensor x) -> Tensor": lambda x: x.to_mkldnn(),
+        "counted(Tensor x, Tensor(a!) y) -> Tensor": lambda x, y: y.add_(1).to_sparse(),
     }.items():
         library.define(schema)
         library.impl(schema.partition("(")[0], kernel, "CPU")
@@ -125,10 +132,20 @@ def test_a_result_for_an_argument_that_is_missing(plain, device):
     assert plain.made(x, out) is out and out.tolist() == [3, 3]
 
 
-@pytest.mark.parametrize("name", ["nested", "sparse"])
+WITHOUT_TENSORS = "its result is a sparse, nested, quantized or mkldnn tensor"
+
+
+@pytest.mark.parametrize("name", ["nested", "sparse", "quantized", "mkldnn"])
 def test_a_result_that_the_device_has_no_tensors_of_is_refused(name, plain, device):
-    with pytest.raises(NotImplementedError, match="cannot fall back .* sparse or nested tensor"):
+    with pytest.raises(NotImplementedError, match=f"cannot fall back .* {WITHOUT_TENSORS}"):
         getattr(plain, name)(torch.ones(2, device=device))
+
+
+def test_where_a_result_is_refused_nothing_is_written(plain, device):
+    x, y = torch.ones(2, 2, device=device)
+    with pytest.raises(NotImplementedError, match=WITHOUT_TENSORS):
+        plain.counted(x, y)
+    assert y.tolist() == [1, 1]
 
 
 def test_a_transformer_whose_sequences_have_padding(device):
@@ -185,6 +202,13 @@ MIXED = {
     "where": lambda x, cpu: torch.where(cpu > 0, x, x),
     "out": lambda x, cpu: torch.exp(x, out=cpu),
     "conv": lambda x, cpu: torch.nn.functional.conv1d(x[None], cpu[None]),
+    "embedding_bag": lambda x, cpu: torch.nn.functional.embedding_bag(cpu.long(), x, mode="sum"),
+    "bag": lambda x, cpu: torch.nn.EmbeddingBag(2, 2).to(x.device)(
+        cpu.long().flatten(), torch.zeros(1, dtype=torch.long, device=x.device)
+    ),
+    "segment_reduce": lambda x, cpu: torch.segment_reduce(
+        x[0], "sum", lengths=cpu[0].long(), unsafe=True
+    ),
 }
 
 
@@ -199,6 +223,11 @@ def test_indices_and_numbers_may_be_on_the_cpu(device):
     assert x[torch.tensor([2, 0])].tolist() == [2, 0]
     x[torch.tensor([1])] = torch.tensor(5.0)
     assert (x * torch.tensor(2.0)).tolist() == [0, 10, 4]
+
+
+def test_what_the_backend_runs_on_any_device_falls_back_too(device):
+    x = torch.tensor([1 + 2j, 3j])
+    assert_close(x.to(device).conj_physical_().cpu(), x.conj_physical())
 
 
 def test_an_operator_that_makes_tensors_from_none_is_refused(device):
@@ -228,6 +257,12 @@ def test_what_is_no_device_type(device):
     }.items():
         with pytest.raises(ValueError, match=f"'{name}' {why}"):
             torchext.fallback.enable(name)
+
+
+def test_what_is_no_name_of_a_device_type(device):
+    for wrong in (device, None, 3):
+        with pytest.raises(TypeError, match="a device type is a name such as 'cuda', and not"):
+            torchext.fallback.enable(wrong)
 
 
 def test_another_fallback_in_its_place_is_an_error(device):
@@ -309,7 +344,7 @@ NOT_THERE = {
     "sparse.mm": "SparseCsrtorchext",
     "sparse.sampled_addmm": "SparseCsrtorchext",
     "tensor_split": "expected tensor_indices_or_sections to be on cpu",
-    "to_sparse": "its result is a sparse or nested tensor",
+    "to_sparse": WITHOUT_TENSORS,
     "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu": "it draws random numbers",
 }
 

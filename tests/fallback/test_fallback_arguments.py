@@ -155,6 +155,34 @@ def test_bytes_beside_those_of_a_bool_stay_as_they_are(write, device):
     assert_same(memory[0], memory[1], device)
 
 
+def changed_in_turn(x, y):
+    x.add_(1)
+    y.mul_(2)
+
+
+def test_storages_of_one_memory_overlap_as_they_do_on_the_device(device):
+    """As those of from_dlpack do; the shorter storage does not hold all of both."""
+    library = torch.library.Library("fallbackshares", "DEF")
+    library.define("change(Tensor(a!) x, Tensor(b!) y) -> ()")
+    library.impl("change", changed_in_turn, "CPU")
+    try:
+        whole = torch.ones(4, device=device)
+        storage = torch._C._construct_storage_from_data_pointer(whole.data_ptr(), device, 8)
+        part = torch.empty(0, device=device).set_(storage, 0, (2,))
+        torch.ops.fallbackshares.change(part, whole)
+        assert whole.tolist() == [4, 4, 2, 2] and part.tolist() == [4, 4]
+        torch.ops.fallbackshares.change(whole, part)
+        assert whole.tolist() == [10, 10, 3, 3]
+        after = torch.empty(0, device=device).set_(storage, 1, (1,))
+        half = whole[1:].view(torch.int16)  # in smaller elements, of the longer storage
+        torch.ops.fallbackshares.change(half, after)
+        expected = torch.tensor([10.0, 10.0, 3.0, 3.0])
+        changed_in_turn(expected[1:].view(torch.int16), expected[1:2])
+        assert_close(whole.cpu(), expected, rtol=0, atol=0)
+    finally:
+        library._destroy()
+
+
 def test_parts_of_a_storage_that_lie_apart_are_copied_alone(device):
     flat = torch.ones(1000, device=device)
     torchext.fallback.reset_stats()

@@ -109,6 +109,21 @@ def test_a_mode_that_is_none(device):
         torchext.fallback.mode("loud")
 
 
+def test_a_mode_decorates_nothing_that_goes_on_after_its_call():
+    def generator():
+        yield
+
+    async def coroutine():
+        pass
+
+    async def several():
+        yield
+
+    for function in (generator, coroutine, several):
+        with pytest.raises(TypeError, match="decorates no generator or coroutine: write `with`"):
+            torchext.fallback.mode("error")(function)
+
+
 def test_the_thread_of_the_device_inherits_the_mode(ops, stats, device):
     x = torch.ones(3, device=device, requires_grad=True)
     y = ops.scaled(x, torch.ones(3, device=device)).sum()
@@ -201,6 +216,7 @@ print("ran")
     [
         ("silent", 0, ""),
         ("warn", 0, "UserWarning: aten::exp.out has no kernel for torchext and runs on the CPU"),
+        ("", 0, "UserWarning: aten::exp.out has no kernel for torchext and runs on the CPU"),
         (None, 0, "UserWarning: aten::exp.out has no kernel for torchext and runs on the CPU"),
         ("error", 1, "NotImplementedError: aten::exp.out has no kernel for torchext:0"),
         ("loud", 1, "ValueError: TORCHEXT_FALLBACK is 'loud', and not silent, warn or error"),

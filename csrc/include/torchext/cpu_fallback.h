@@ -171,13 +171,14 @@ class CpuFallback {
       const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
       op_.redispatchBoxed(cpu_keys_, stack_);
     }
-    copies_.write_back(raise_versions_);
-    bytes_to_device_ = copies_.bytes_to_device();
+    // Results first: where the device has none of their kind, nothing has been written.
     const size_t base = stack_->size() - schema_.returns().size();
     for (size_t i = 0; i < schema_.returns().size(); ++i) {
       c10::IValue& result = (*stack_)[base + i];
       result = on_device(schema_.returns()[i], result, bytes_to_device_);
     }
+    copies_.write_back(raise_versions_);
+    bytes_to_device_ += copies_.bytes_to_device();
     spent_ = std::chrono::steady_clock::now() - start;
   }
 
@@ -244,11 +245,14 @@ class CpuFallback {
     return op_.operator_name().getNamespace() == "aten";
   }
 
-  // What operators of ATen take from the CPU: indices, lengths, numbers for lists of tensors.
+  // What operators of ATen take from the CPU: indices of x[i, j], lengths of sequences, numbers for
+  // lists of tensors.
   bool may_be_on_cpu(size_t i, const at::Tensor& tensor) const {
     const c10::Argument& argument = schema_.arguments()[i];
-    const bool is_of_cpu = argument.name() == "indices" || argument.name() == "lengths" ||
-                           argument.name() == "scalars" || argument.name() == "batch_sizes";
+    const bool is_of_cpu =
+        (argument.name() == "indices" && argument.type()->kind() == c10::TypeKind::ListType) ||
+        (argument.name() == "lengths" && schema_.name() == "aten::_pack_padded_sequence") ||
+        argument.name() == "scalars" || argument.name() == "batch_sizes";
     return !is_written(argument) && (tensor.dim() == 0 || (is_aten() && is_of_cpu));
   }
 
@@ -333,8 +337,11 @@ class CpuFallback {
     try {
       return result.to(asked_device_.value_or(target()));
     } catch (const c10::NotImplementedError&) {
-      const bool is_dense = result.layout() == at::kStrided && !result.is_nested();
-      refuse_if(!is_dense, "its result is a sparse or nested tensor, which the device has none of");
+      const bool is_dense =
+          result.layout() == at::kStrided && !result.is_nested() && !result.is_quantized();
+      refuse_if(
+          !is_dense,
+          "its result is a sparse, nested, quantized or mkldnn tensor, which the device has none of");
       throw;
     }
   }

@@ -104,7 +104,7 @@ inline std::shared_ptr<FallbackModeLayer> without_fallback_mode(
 
 inline FallbackMode fallback_mode_of_environment() {
   const char* name = std::getenv("TORCHEXT_FALLBACK");
-  if (name == nullptr) {
+  if (name == nullptr || *name == '\0') {
     return FallbackMode::kWarn;
   }
   const std::optional<FallbackMode> mode = parse_fallback_mode(name);

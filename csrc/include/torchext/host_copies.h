@@ -75,16 +75,16 @@ class HostCopies {
 
   /// Makes the copies.
   void copy() {
-    std::unordered_map<const void*, std::vector<size_t>> by_storage;
+    std::unordered_map<const void*, std::vector<size_t>> by_memory; // of one or several storages
     for (size_t i = 0; i < entries_.size(); ++i) {
       const at::Tensor& tensor = entries_[i].device;
       if (has_elements(tensor)) {
-        by_storage[tensor.storage().unsafeGetStorageImpl()].push_back(i);
+        by_memory[tensor.storage().data()].push_back(i);
       } else {
         copy_alone(entries_[i]);
       }
     }
-    for (const auto& [storage, members] : by_storage) {
+    for (const auto& [memory, members] : by_memory) {
       for (const std::vector<size_t>& entangled : entangled_parts(members)) {
         if (must_share(entangled)) {
           copy_together(entangled);
@@ -149,7 +149,7 @@ class HostCopies {
            tensor.numel() != 0;
   }
 
-  // Members of one storage, apart where the bytes from the first to the last of the ones lie before
+  // Members of one memory, apart where the bytes from the first to the last of the ones lie before
   // those of the others.
   std::vector<std::vector<size_t>> entangled_parts(const std::vector<size_t>& members) const {
     std::vector<std::pair<std::pair<int64_t, int64_t>, size_t>> ranges;
@@ -183,20 +183,30 @@ class HostCopies {
 
   // Offsets and ranges are multiples of the smallest element's size, sizes being powers of two.
   void copy_together(const std::vector<size_t>& members) {
-    const at::Tensor* unit = &entries_[members.front()].device;
     int64_t largest = 1;
-    auto [first, last] = byte_range(*unit);
+    auto [first, last] = byte_range(entries_[members.front()].device);
     for (const size_t i : members) {
       const at::Tensor& tensor = entries_[i].device;
       const auto [begin, end] = byte_range(tensor);
       first = std::min(first, begin);
       last = std::max(last, end);
       largest = std::max(largest, static_cast<int64_t>(tensor.element_size()));
-      if (tensor.element_size() < unit->element_size()) {
+    }
+    first -= first % largest;
+    // Two storages of one memory may end at different places.
+    const at::Tensor* unit = nullptr;
+    for (const size_t i : members) {
+      const at::Tensor& tensor = entries_[i].device;
+      const bool has_all = static_cast<int64_t>(tensor.storage().nbytes()) >= last &&
+                           (last - first) % static_cast<int64_t>(tensor.element_size()) == 0;
+      if (has_all && (unit == nullptr || tensor.element_size() < unit->element_size())) {
         unit = &tensor;
       }
     }
-    first -= first % largest;
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        unit != nullptr,
+        "tensors of two storages that share memory cannot be copied to the CPU as one: none of the "
+        "storages has all of it");
     const auto size = static_cast<int64_t>(unit->element_size());
     at::Tensor span = unit->as_strided({(last - first) / size}, {1}, first / size);
     if (span.scalar_type() == at::kBool) {
