@@ -70,7 +70,8 @@ upstream: build
 # Each is code or errors with places; FUZZ_CASES says how many.
 FUZZ_CASES ?= 100000
 fuzz: $(VENV)/.installed
-	TORCHEXT_FUZZ_CASES=$(FUZZ_CASES) $(BIN)/python -m pytest -q tests/fuzz/test_fuzz.py
+	TORCHEXT_FUZZ_CASES=$(FUZZ_CASES) $(BIN)/python -m pytest -q --hypothesis-show-statistics \
+	    tests/fuzz/test_fuzz.py
 
 # A copy in build/sanitize is built for each kind; about half an hour on two cores.
 sanitize: $(VENV)/.installed
@@ -97,6 +98,7 @@ matrix:
 FAST := tests/device $(patsubst %,tests/ops/test_%.py,values gradients opcheck runtime_errors)
 test-cuda:
 	@command -v nvcc > /dev/null || test -x "$$CUDA_HOME/bin/nvcc" || \
+	    test -x /usr/local/cuda/bin/nvcc || \
 	    { echo "error: test-cuda needs nvcc: install the CUDA toolkit and put nvcc on PATH" \
 	           "or set CUDA_HOME" >&2; exit 1; }
 	TORCHEXT_CUDA=1 TORCH_CUDA_ARCH_LIST="$${TORCH_CUDA_ARCH_LIST:-9.0}" \

@@ -173,6 +173,19 @@ def test_a_library_without_a_record_is_refused(copied_package):
     assert "has no usable build record" in python("import sample_ops", copied_package.parent).text
 
 
+@pytest.mark.parametrize("content", ["null", "3", "[]", "{}", "{", ""])
+def test_a_library_with_a_damaged_record_is_refused(content, copied_package):
+    (copied_package / "_C.json").write_text(content)
+    result = python("import sample_ops", copied_package.parent)
+    assert "ImportError" in result.text and "has no usable build record" in result.text
+
+
+def test_a_record_without_texts_is_refused(copied_package):
+    edit_record(copied_package, torch=2.13, namespace=None)
+    result = python("import sample_ops", copied_package.parent)
+    assert "_C.json has no text for namespace, torch" in result.text
+
+
 def test_an_unknown_package_is_an_import_error():
     result = python("import torchext; torchext.load_library('no_such_ops')", ROOT)
     assert "ImportError: there is no package 'no_such_ops'" in result.text

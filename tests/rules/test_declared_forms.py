@@ -5,6 +5,8 @@ import pytest
 import torch
 from torch._library._out_variant import check_out_variant
 
+from torchext.compat import version
+
 
 @pytest.fixture
 def ops(rulestest):
@@ -58,7 +60,7 @@ def test_a_list_is_written_to_a_list(ops):
 
 
 def test_declared_forms_are_tagged(ops):
-    if torch.__version__ >= "2.13":
+    if version() >= (2, 13):
         check_out_variant(ops.doubled.default, ops.doubled.out)
         check_out_variant(ops.scaled.default, ops.scaled.out)
         assert torch.Tag.inplace in ops.scaled_.default.tags

@@ -87,8 +87,8 @@ class Sanitizer:
         subprocess.run(command, check=True, cwd=folder, env={**os.environ, **environment})
 
     def build_for_the_fallback(self) -> None:
-        """Build the library that the tests of the fallback call, and the test device, which is not
-        instrumented; here, because compilers would be slow under the sanitizer."""
+        """Build the library that the tests of the fallback call, and the test device; here, because
+        compilers would be slow under the sanitizer."""
         code = (
             "import importlib, library_build, pathlib\n"
             "library_build.build(pathlib.Path('tests/fallback/fallbacktest').absolute())\n"
@@ -96,6 +96,13 @@ class Sanitizer:
         )
         command = [sys.executable, "-c", code]
         subprocess.run(command, check=True, cwd=self.folder, env=self.environment())
+
+    def check_instrumented(self) -> None:
+        """Every library that was built here calls the sanitizer: a run of others finds nothing."""
+        entry = b"__asan_" if self.kind == "address" else b"__tsan_"
+        for path in [*(self.folder / "torchext").glob("*.so"), *self.folder.glob("build/**/*.so")]:
+            if entry not in path.read_bytes():
+                raise SystemExit(f"error: {path} is built without the {self.kind} sanitizer")
 
     def run(self, command: list[str], check: bool = True) -> tuple[int, str]:
         """Run a command under the sanitizer; returns its status and its reports."""
@@ -152,6 +159,7 @@ class Sanitizer:
 def check_address(sanitizer: Sanitizer) -> None:
     """The operator tests, the fallback and threads in Python, with the sanitizer loaded first."""
     sanitizer.build_for_the_fallback()
+    sanitizer.check_instrumented()
     python = ["env", f"LD_PRELOAD={_runtime('libasan.so')} {_runtime('libubsan.so')}",
               sys.executable]  # fmt: skip
     call = f"import torch, torchext; ops = torchext.load_library({str(sanitizer.seeded_library)!r})"
@@ -175,6 +183,7 @@ def check_address(sanitizer: Sanitizer) -> None:
 def check_thread(sanitizer: Sanitizer) -> None:
     """A C++ program: Python's own threads synchronize where the sanitizer does not look."""
     driver = _build_driver(sanitizer)
+    sanitizer.check_instrumented()
     # with some kernels the loader puts objects where the sanitizer keeps its own
     fixed = ["setarch", "-R"] if shutil.which("setarch") else []
     race = [*fixed, driver, "seeded", str(sanitizer.seeded_library)]

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import shlex
 import sys
 import threading
 import types
@@ -108,10 +109,10 @@ def _build() -> str:
             return cpp_extension.load(
                 _LIBRARY,
                 sources,
-                extra_cflags=_CFLAGS,
+                extra_cflags=[*_CFLAGS, *_flags("CXXFLAGS")],
                 extra_include_paths=[str(_csrc() / "include")],
                 # load() appends to the list that it is given.
-                extra_ldflags=list(_LDFLAGS),
+                extra_ldflags=[*_LDFLAGS, *_flags("LDFLAGS")],
                 build_directory=str(directory),
                 is_python_module=False,
             )
@@ -120,6 +121,11 @@ def _build() -> str:
         finally:
             # or else it takes what it did not build for built, the next time
             cpp_extension.JIT_EXTENSION_VERSIONER.entries.pop(_LIBRARY, None)
+
+
+def _flags(variable: str) -> list[str]:
+    """Return the user's own flags, as setuptools takes them and cpp_extension.load does not."""
+    return shlex.split(os.environ.get(variable, ""))
 
 
 def _csrc() -> Path:

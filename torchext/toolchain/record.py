@@ -42,10 +42,17 @@ class BuildRecord:
         """Read a record; OSError or ValueError where it is missing or damaged."""
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
+        if not isinstance(content, dict):
+            raise ValueError(f"{path} is no record of a library")
         known = {field.name: field for field in fields(cls)}
         missing = sorted(n for n, f in known.items() if f.default is MISSING and n not in content)
         if missing:
             raise ValueError(f"{path} lacks {', '.join(missing)}")
+        wrong = [
+            name for name in ("namespace", "torchext", "torch") if type(content[name]) is not str
+        ]
+        if wrong:
+            raise ValueError(f"{path} has no text for {', '.join(wrong)}")
         return cls(**{name: content[name] for name in known if name in content})
 
     def fits(self, installed: BuildRecord) -> bool:
