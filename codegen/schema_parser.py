@@ -164,6 +164,10 @@ class _Parser(TokenReader):
                 size = self.list_size(allow_size)
                 type_ = Type("List", (type_,), size, self.alias())
             elif self.accept("?"):
+                if type_.name in ("None", "NoneType"):
+                    raise self.fail(
+                        f"'{type_.name}' has nothing that could be missing", token=start
+                    )
                 type_ = Type("Optional", (type_,))
             else:
                 self.depth -= 1

@@ -27,7 +27,8 @@ class Row:
     saved: str | None  # as a backward node keeps it; None where it cannot
 
 
-# Schema types that are one C++ value; their optionals and lists follow from them.
+# Schema types that are one C++ value; their optionals and lists follow from them. Of Dimname,
+# Generator and ConstQuantizerPtr the dispatcher takes no single one.
 _VALUES = {
     "int": "int64_t",
     "SymInt": "c10::SymInt",
@@ -41,11 +42,8 @@ _VALUES = {
     "DeviceIndex": "at::DeviceIndex",
     "MemoryFormat": "at::MemoryFormat",
     "QScheme": "at::QScheme",
-    "Dimname": "at::Dimname",
-    "Generator": "at::Generator",
     "Storage": "at::Storage",
     "Stream": "at::Stream",
-    "ConstQuantizerPtr": "at::ConstQuantizerPtr",
 }
 _SAVED_VARIABLE = "torch::autograd::SavedVariable"
 _SAVED_VARIABLES = _VECTOR.format(_SAVED_VARIABLE)
@@ -93,6 +91,7 @@ _ROWS = {
         "c10::OptionalArray<c10::SymInt>",
     ),
     "bool[]": Row("c10::List<bool>", "c10::List<bool>", "c10::List<bool>"),
+    "Generator?": Row(*[_OPTIONAL.format("at::Generator")] * 3),
     "Dimname[]": Row("at::DimnameList", _VECTOR.format("at::Dimname"), None),
 }  # fmt: skip
 
@@ -111,9 +110,12 @@ def _derived_row(type_: Type) -> Row | None:
         return Row(text, text, text)
     inner = type_.args[0].name
     if type_.name == "Optional":
+        if args[0].argument.endswith("&"):
+            return None  # there is no optional of a reference
         argument, value = _OPTIONAL.format(args[0].argument), _OPTIONAL.format(values[0])
         if inner == "List":
-            return Row(argument, value, f"c10::OptionalArray<{_row(type_.args[0].args[0]).value}>")
+            element = _row(type_.args[0].args[0])
+            return Row(argument, value, element and f"c10::OptionalArray<{element.value}>")
         return Row(argument, value, value) if inner in _VALUES else None
     if type_.name == "List" and type_.size is not None and inner == "bool":
         text = f"::std::array<bool, {type_.size}>"
@@ -121,10 +123,15 @@ def _derived_row(type_: Type) -> Row | None:
     if type_.name == "List" and inner in _VALUES:
         value = _VECTOR.format(values[0])
         return Row(f"at::ArrayRef<{values[0]}>", value, value)
-    if type_.name == "List" and inner == "List":
+    if type_.name == "List" and inner == "List" and not _holds(type_, "SymInt", "Scalar"):
         text = f"c10::List<{_boxed_list(type_.args[0])}>"
         return Row(text, text, text)
     return None
+
+
+def _holds(type_: Type, *names: str) -> bool:
+    """Whether a type is made of one of these."""
+    return any(part.name in names for part in type_.walk())
 
 
 def _boxed_list(type_: Type) -> str:
@@ -158,7 +165,9 @@ def argument_type(
         return "const at::ITensorListRef&"
     if arg.type.is_write and arg.type.name == "Tensor":
         return "const at::Tensor&" if const_ref else "at::Tensor&"
-    row = _row(arg.type if symint else without_symint(arg.type))
+    row = _row(arg.type)
+    if row and not symint:
+        row = _row(without_symint(arg.type))
     return row.argument if row else None
 
 
@@ -200,7 +209,7 @@ def return_type(returns: Iterable[Return], *, const_ref: bool = False) -> str | 
     types: list[str] = []
     for result in returns:
         row = _row(result.type)
-        if row is None:
+        if row is None or "Scalar[]" in result.type.plain:  # which the dispatcher does not return
             return None
         if result.type.is_write and result.type.name == "Tensor":
             types.append("const at::Tensor&" if const_ref else "at::Tensor&")

@@ -51,7 +51,8 @@ def test_operators_and_checks_are_tests(faulty_library, tmp_path):
     assert re.search(r"XFAIL .*whole::vmap - its rule is wrong", printed)
     numbers = dict(re.findall(r"(\d+) (failed|passed|skipped|xfailed)", printed)[::-1])
     counts = {name: int(count) for count, name in numbers.items()}
-    assert sum(counts.values()) == 9 * CHECKS  # twice has two forms, bad_half a backward; and no test of the folder
+    # twice has two forms, bad_half a backward; and no test of the folder
+    assert sum(counts.values()) == 9 * CHECKS
     assert counts["xfailed"] == 2
     assert "test_own" not in printed
 

@@ -105,6 +105,8 @@ OTHER_LIBRARIES = [
 
 # (schema, the beginning of the project's message)
 REFUSED_BY_BOTH = [
+    ("f(None? x) -> ()", "'None' has nothing that could be missing"),
+    ("f(Tensor x) -> NoneType?", "'NoneType' has nothing that could be missing"),
     ("f(Tensor x", "expected ',' or ')' in schema, got the end"),
     ("f Tensor x) -> Tensor", "expected '(' in schema, got 'Tensor'"),
     ("f(Tensor x) Tensor", "expected '->' in schema, got 'Tensor'"),

@@ -82,7 +82,11 @@ SAVED = {
     "bool[2]": "::std::array<bool, 2>",
 }
 # Types without a C++ spelling: their operators have boxed kernels.
-BOXED = ["Any", "Future(Tensor)", "(int, str)", "t", "Union(int, str)", "AnyEnumType"]
+BOXED = [
+    "Any", "Future(Tensor)", "(int, str)", "t", "Union(int, str)", "AnyEnumType", "Generator",
+    "Dimname", "Dimname?", "ConstQuantizerPtr", "ConstQuantizerPtr?", "Tensor?[]?", "Generator[]",
+    "SymInt[][]",
+]  # fmt: skip
 
 
 def argument(text: str) -> Argument:

@@ -351,3 +351,29 @@ def test_every_default_that_is_accepted_compiles_to_what_the_dispatcher_reads(tm
     result = run(tmp_path, "".join(native))
     assert result.status == 0, result.report
     compile_text(tmp_path / "out", SAME + "".join(checks))
+
+
+SUFFIXES = ["", "?", "[]", "[2]", "[]?", "?[]", "[][]", "?[]?", "[]?[]", "[][]?"]
+
+
+@pytest.mark.timeout(300)
+def test_every_type_that_is_accepted_compiles(tmp_path):
+    """As an argument and as a result: the sources that call and register what takes it."""
+    torch = pytest.importorskip("torch")
+    native = []
+    for i, (base, suffix) in enumerate(itertools.product(BASE_TYPES, SUFFIXES)):
+        type_ = f"{base}{suffix}"
+        for schema in (f"a{i}(Tensor x, {type_} v) -> ()", f"r{i}(Tensor x) -> {type_}"):
+            try:
+                parse_schema(schema)
+                torch._C.parse_schema(f"lib::{schema}")
+            except (SchemaError, RuntimeError):  # that the two agree is said of the parser
+                continue
+            native.append(
+                f"- func: {quoted(schema)}\n  dispatch:\n    CPU: k_{schema.partition('(')[0]}\n"
+            )
+    assert len(native) > 400
+    result = run(tmp_path, "".join(native))
+    assert result.status == 0, result.report
+    sources = sorted((tmp_path / "out" / "src").glob("*.cpp"))
+    compile_text(tmp_path / "out", "".join(f'#include "{source}"\n' for source in sources))
