@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import operator
 import re
 
 KEYWORDS = frozenset(  # of C++
@@ -19,15 +18,21 @@ KEYWORDS = frozenset(  # of C++
 )
 _MACROS = frozenset(  # of the headers that generated code includes
     "ACCESSPERMS ALLPERMS BUFSIZ CHECK CSIGNAL DCHECK DEFFILEMODE DLOG EOF INFINITY LOG MAXFLOAT "
-    "NAN NFDBITS NULL NZERO RETSIGTYPE VLOG WEOF alloca assert assert_perror errno issubnormal "
-    "linux math_errhandling offsetof sched_priority st_atime st_ctime st_mtime stderr stdin stdout "
-    "strdupa strndupa timeradd timerclear timercmp timerisset timersub unix va_arg va_copy va_end "
-    "va_start".split()
+    "NAN NFDBITS NULL NZERO RETSIGTYPE SNAN SNANF SNANL VLOG WCONTINUED WEOF WEXITED WEXITSTATUS "
+    "WIFCONTINUED WIFEXITED WIFSIGNALED WIFSTOPPED WNOHANG WNOWAIT WSTOPPED WSTOPSIG WTERMSIG "
+    "WUNTRACED alloca assert assert_perror errno issubnormal linux math_errhandling offsetof "
+    "sched_priority st_atime st_ctime st_mtime stderr stdin stdout strdupa strndupa timeradd "
+    "timerclear timercmp timerisset timersub unix va_arg va_copy va_end va_start".split()
 ) | frozenset(errno.errorcode.values())
-# Some 1,700 more, which ones changes with the headers; of limits, signals, the preprocessor.
-_LIKE_A_MACRO = re.compile(
-    r"[A-Z][A-Z0-9]*_[A-Z0-9_]*|(PRI|SCN|SNAN|W[A-Z]*(STAT|SIG|EXIT|STOP))\w*"
+_FAMILIES = re.compile(  # of macros, of those headers and of the compiler
+    r"(AT|C10|CAFFE2|M|PTHREAD|PY|PYBIND11|TORCH)_[A-Z0-9_]+|CHAR_BIT"
+    r"|(U?(CHAR|SHRT|INT\w*|LONG|LLONG)|SCHAR|S?SIZE|PTRDIFF|W(CHAR|INT)|L?DBL|FLT|RAND)"
+    r"_(MAX|MIN|WIDTH)|(PRI|SCN)[diouxX](8|16|32|64|MAX|PTR|FAST\d+|LEAST\d+)"
+    r"|__[A-Z]\w*|__(attribute|int128|typeof|asm|extension|inline|const|volatile|restrict|signed"
+    r"|alignof|label|real|imag|thread|func|cplusplus|builtin|linux|unix|gnu|x86|amd64)\w*"
 )
+# Some 1,700 more, of which the headers may define any.
+_LIKE_A_MACRO = re.compile("_*[A-Z][A-Z0-9]*_[A-Z0-9_]*")
 _USED_BY_HANDLES = frozenset(
     "at c10 call operator_handle redispatch schema std torch torchext".split()
 )
@@ -49,12 +54,9 @@ def handle_name(name: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """The name as a C++ identifier: what may be a keyword, a macro or a type gets an underscore."""
-    is_macro = name in _MACROS or _LIKE_A_MACRO.fullmatch(name) is not None
-    # of the compiler's, but for those that Python has operators of, such as __and__
-    is_reserved = re.match("__|_[A-Z]", name) is not None and name not in vars(operator)
-    is_taken = is_macro or is_reserved or name in KEYWORDS or name in _TYPES
-    return f"{name}_" if is_taken else name
+    """The name as a C++ identifier: keywords, macros and types get an underscore."""
+    is_macro = name in _MACROS or _FAMILIES.fullmatch(name) is not None
+    return f"{name}_" if is_macro or name in KEYWORDS or name in _TYPES else name
 
 
 def is_qualified(name: str) -> bool:
@@ -63,6 +65,7 @@ def is_qualified(name: str) -> bool:
 
 
 def parameter_name(name: str) -> str:
-    """The identifier of an argument or result, which must hide nothing that generated code uses."""
-    is_used = name in _USED or name.startswith("stand_in_")
+    """The identifier of an argument or result, which must hide nothing that generated code uses,
+    and may not be called as a macro that some header has."""
+    is_used = name in _USED or name.startswith("stand_in_") or _LIKE_A_MACRO.fullmatch(name)
     return f"{name}_" if is_used else identifier(name)

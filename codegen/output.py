@@ -9,10 +9,11 @@ other names, before the first takes the place of an earlier one.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -69,14 +70,27 @@ class FileSet:
         """Bring the folder to this state; returns the paths whose text changed."""
         texts = {path: file.text.encode() for path, file in self.files.items()}
         texts[MANIFEST] = (json.dumps(manifest, indent=2) + "\n").encode()
-        stale = _listed(folder / MANIFEST) - set(self.files)
         for parent in {os.path.dirname(path) for path in texts}:
             (folder / parent).mkdir(parents=True, exist_ok=True)
-        changed = _replace_all(folder, texts)
-        for path in stale:
-            if (folder / path).is_file():
-                (folder / path).unlink()
+        with _locked(folder):
+            stale = _listed(folder / MANIFEST) - set(self.files)
+            changed = _replace_all(folder, texts)
+            for path in stale:
+                if (folder / path).is_file():
+                    (folder / path).unlink()
         return sorted(changed - {MANIFEST})
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Wait for another run that writes there; where folders have no locks, nobody waits."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _listed(manifest: Path) -> set[str]:

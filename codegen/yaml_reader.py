@@ -79,7 +79,8 @@ class YamlReader:
         nothing = Source(name, "")
         try:
             mode = path.stat().st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a pipe may never end
+            is_given = stat.S_ISFIFO(mode) and str(path).startswith(("/dev/fd/", "/dev/stdin"))
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or is_given):  # it may never end
                 raise OSError("not a regular file")
             content = path.read_bytes()
         except OSError as error:

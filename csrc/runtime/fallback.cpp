@@ -73,6 +73,12 @@ bool can_be_nested(const at::Tensor& /*t*/, const at::Tensor& /*mask*/) {
   return false;
 }
 
+void conj_physical(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (stack->back().toTensor().is_complex()) { // else it is its result already
+    cpu_fallback<>(op, stack);
+  }
+}
+
 struct Registrations {
   std::mutex mutex;
   std::map<c10::DispatchKey, std::vector<torch::Library>> by_key;
@@ -112,8 +118,10 @@ void add_left_to_devices(std::vector<torch::Library>& libraries, c10::DispatchKe
   add("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution>());
   add("convolution_backward_overrideable",
       torch::CppFunction::makeFromBoxedFunction<&convolution_backward>());
-  // It has a kernel for every device, which calls the CPU's parts.
-  add("conj_physical_", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
+  // It has a kernel for every device, whose part for complex numbers the devices of torch have.
+  if (key == c10::DispatchKey::PrivateUse1) {
+    add("conj_physical_", torch::CppFunction::makeFromBoxedFunction<&conj_physical>());
+  }
   add("_nested_tensor_from_mask_left_aligned", torch::CppFunction(TORCH_FN(can_be_nested)));
   // What the forward of a cell keeps, only its own backward understands.
   if (is_free("_thnn_fused_lstm_cell") && is_free("_thnn_fused_lstm_cell_backward_impl")) {

@@ -12,7 +12,7 @@ import torchext
 from torchext.compat import version
 from torchext.testing import CheckError, check, checking, samples
 from torchext.testing.checking import Runner
-from torchext.testing.checks import CHECKS, transforms
+from torchext.testing.checks import CHECKS, transforms, values
 from torchext.testing.facts import read_table
 from torchext.testing.report import State
 
@@ -188,6 +188,29 @@ def test_the_modes_of_the_caller_do_not_matter(mode, faulty_library):
         )
     assert [(c.operator, c.check) for c in report.failures] == [("wrong_gradient", "gradcheck")]
     assert report.cells["right", "gradgradcheck"].state is State.PASSED
+
+
+def test_a_device_without_autocast_is_not_asked_for_it():
+    program = (
+        "import torch\n"
+        "from torchext.testing.checking import _plain_modes\n"
+        "torch.utils.rename_privateuse1_backend('other')\n"
+        "with _plain_modes(torch.device('other')):\n"
+        "    pass"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("wrong", "of", "is_rounded"), [(1, 1, True), (3, 20, True), (1, 20, False), (1, 9, True)]
+)
+def test_few_numbers_may_be_another_step(wrong, of, is_rounded):
+    wide = torch.arange(of)
+    found = wide + (wide < wrong)
+    with pytest.raises(AssertionError, match="not equal"):
+        values._check_steps(found, wide, is_rounded, "steps")
+    values._check_steps(wide + (wide < of // 10), wide, True, "steps")
 
 
 def test_operators_of_the_namespace_without_an_entry_are_named(faulty_library, tmp_path):

@@ -214,6 +214,17 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     assert (result.status, result.report) == (1, message)
 
 
+def test_a_pipe_that_the_process_was_given_is_read(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(GOOD)
+    command = (
+        f"{sys.executable} -m codegen check --namespace lib "
+        f"--native-functions <(cat {tmp_path}/good.yaml)"
+    )
+    root = Path(__file__).parents[2]
+    result = subprocess.run(["bash", "-c", command], cwd=root, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("break_", ["\n", "\r\n", "\r", "\x85", "\u2028", "\u2029"])
 def test_lines_are_broken_where_yaml_breaks_them(break_: str, tmp_path: Path) -> None:
     native = f"- func: f(Tensor x) -> Tensor{break_}  no_such: 1\n"

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -215,6 +216,17 @@ def test_a_full_disk_changes_nothing(
         write(tmp_path, a="2\n", b="2\n", c="2\n")
     assert output(tmp_path) == before
     assert {path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")} == {OLD}
+
+
+def test_runs_at_once_write_one_after_the_other(tmp_path: Path) -> None:
+    def write_many(text: str) -> None:
+        for _ in range(20):
+            write(tmp_path, **{f"f{i}": text for i in range(20)})
+
+    with ThreadPoolExecutor() as runs:
+        list(runs.map(write_many, ["1\n", "2\n", "3\n"]))
+    found = output(tmp_path)
+    assert len(found) == 21 and len({found[f"src/f{i}.cpp"] for i in range(20)}) == 1
 
 
 def test_a_full_disk_leaves_no_half_of_a_first_run(

@@ -228,6 +228,9 @@ def test_indices_and_numbers_may_be_on_the_cpu(device):
 def test_what_the_backend_runs_on_any_device_falls_back_too(device):
     x = torch.tensor([1 + 2j, 3j])
     assert_close(x.to(device).conj_physical_().cpu(), x.conj_physical())
+    real = torch.ones(2, device=device)
+    with torchext.fallback.mode("error"):  # of real numbers there is nothing to do
+        assert real.conj_physical_() is real
 
 
 def test_an_operator_that_makes_tensors_from_none_is_refused(device):

@@ -183,6 +183,15 @@ def test_storages_of_one_memory_overlap_as_they_do_on_the_device(device):
         library._destroy()
 
 
+def test_what_is_copied_when_it_is_written_shares_no_memory(device):
+    indices = torch.tensor([0, 1, 2])
+    for one in (device, "cpu"):
+        x = torch.ones(3, device=one)
+        lazy = torch._lazy_clone(x)
+        lazy.index_add_(0, indices.to(one), x)
+        assert (lazy.tolist(), x.tolist()) == ([2, 2, 2], [1, 1, 1])
+
+
 def test_parts_of_a_storage_that_lie_apart_are_copied_alone(device):
     flat = torch.ones(1000, device=device)
     torchext.fallback.reset_stats()

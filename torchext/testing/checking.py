@@ -233,7 +233,8 @@ def _plain_modes(device: torch.device) -> Iterator[None]:
         modes.enter_context(torch.inference_mode(False))
         modes.enter_context(torch.enable_grad())
         for kind in {"cpu", device.type}:
-            modes.enter_context(torch.autocast(kind, enabled=False))
+            if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+                modes.enter_context(torch.autocast(kind, enabled=False))
         yield
 
 

@@ -6,6 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/core/impl/COW.h>
 #include <c10/util/Exception.h>
 #include <torchext/boxed.h>
 
@@ -60,8 +62,8 @@ enum class Access {
 };
 
 /// Tensors on the CPU for those of a device. Tensors whose bytes lie among those of one that is
-/// written to share memory there too, and overlap alike; all others are copied each for itself, and
-/// once.
+/// written to, in a storage that begins where theirs does, share memory there too, and overlap alike;
+/// all others are copied each for itself, and once.
 class HostCopies {
  public:
   /// Names a tensor that the call takes; call it for all before `copy`.
@@ -75,11 +77,11 @@ class HostCopies {
 
   /// Makes the copies.
   void copy() {
-    std::unordered_map<const void*, std::vector<size_t>> by_memory; // of one or several storages
+    std::unordered_map<const void*, std::vector<size_t>> by_memory;
     for (size_t i = 0; i < entries_.size(); ++i) {
       const at::Tensor& tensor = entries_[i].device;
       if (has_elements(tensor)) {
-        by_memory[tensor.storage().data()].push_back(i);
+        by_memory[memory_of(tensor)].push_back(i);
       } else {
         copy_alone(entries_[i]);
       }
@@ -147,6 +149,15 @@ class HostCopies {
   static bool has_elements(const at::Tensor& tensor) {
     return tensor.layout() == at::kStrided && !tensor.is_quantized() && tensor.has_storage() &&
            tensor.numel() != 0;
+  }
+
+  // What tensors share that share memory: where it begins, which is one for several storages as
+  // from_dlpack makes them, or the storage, of which copies are made before they are written.
+  static const void* memory_of(const at::Tensor& tensor) {
+    const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+    const bool is_own =
+        storage->data() == nullptr || c10::impl::cow::is_cow_data_ptr(storage->data_ptr());
+    return is_own ? static_cast<const void*>(storage) : storage->data();
   }
 
   // Members of one memory, apart where the bytes from the first to the last of the ones lie before
