@@ -123,7 +123,11 @@ def _derived_row(type_: Type) -> Row | None:
     if type_.name == "List" and inner in _VALUES:
         value = _VECTOR.format(values[0])
         return Row(f"at::ArrayRef<{values[0]}>", value, value)
-    if type_.name == "List" and inner == "List" and not _holds(type_, "SymInt", "Scalar"):
+    if (
+        type_.name == "List"
+        and inner == "List"
+        and not _holds(type_, "Dimname", "Scalar", "SymInt")
+    ):
         text = f"c10::List<{_boxed_list(type_.args[0])}>"
         return Row(text, text, text)
     return None

@@ -85,7 +85,7 @@ SAVED = {
 BOXED = [
     "Any", "Future(Tensor)", "(int, str)", "t", "Union(int, str)", "AnyEnumType", "Generator",
     "Dimname", "Dimname?", "ConstQuantizerPtr", "ConstQuantizerPtr?", "Tensor?[]?", "Generator[]",
-    "SymInt[][]",
+    "Dimname[][]", "SymInt[][]",
 ]  # fmt: skip
 
 
