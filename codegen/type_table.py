@@ -27,8 +27,8 @@ class Row:
     saved: str | None  # as a backward node keeps it; None where it cannot
 
 
-# Schema types that are one C++ value; their optionals and lists follow from them. Of Dimname,
-# Generator and ConstQuantizerPtr the dispatcher takes no single one.
+# Schema types that are one C++ value; their optionals and lists follow from them. Of Generator and
+# ConstQuantizerPtr the dispatcher takes no single one, and from 2.13 on of Dimname none at all.
 _VALUES = {
     "int": "int64_t",
     "SymInt": "c10::SymInt",
@@ -42,6 +42,7 @@ _VALUES = {
     "DeviceIndex": "at::DeviceIndex",
     "MemoryFormat": "at::MemoryFormat",
     "QScheme": "at::QScheme",
+    "Dimname": "at::Dimname",
     "Storage": "at::Storage",
     "Stream": "at::Stream",
 }

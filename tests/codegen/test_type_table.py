@@ -84,7 +84,7 @@ SAVED = {
 # Types without a C++ spelling: their operators have boxed kernels.
 BOXED = [
     "Any", "Future(Tensor)", "(int, str)", "t", "Union(int, str)", "AnyEnumType", "Generator",
-    "Dimname", "Dimname?", "ConstQuantizerPtr", "ConstQuantizerPtr?", "Tensor?[]?", "Generator[]",
+    "ConstQuantizerPtr", "ConstQuantizerPtr?", "Tensor?[]?", "Generator[]",
     "Dimname[][]", "SymInt[][]",
 ]  # fmt: skip
 
