@@ -170,10 +170,13 @@ def argument_type(
         return "const at::ITensorListRef&"
     if arg.type.is_write and arg.type.name == "Tensor":
         return "const at::Tensor&" if const_ref else "at::Tensor&"
-    row = _row(arg.type)
-    if row and not symint:
-        row = _row(without_symint(arg.type))
+    row = _row(arg.type) if symint else _row_without_symint(arg.type)
     return row.argument if row else None
+
+
+def _row_without_symint(type_: Type) -> Row | None:
+    """The row with integers in place of SymInt; None where the dispatcher has no SymInt there."""
+    return _row(without_symint(type_)) if _row(type_) else None
 
 
 # How the meta function and kernels of structured operators take what is not spelled as above.
@@ -191,7 +194,7 @@ _PRECOMPUTED = {"Tensor": "at::Tensor", "Scalar": "at::Scalar", "DimVector": "at
 def structured_type(type_: Type) -> str | None:
     """The C++ type of a parameter of a structured operator; None where there is none."""
     plain = without_symint(type_.bare())
-    row = None if "SymInt[][]" in type_.plain else _row(plain)
+    row = _row_without_symint(type_.bare())
     return _STRUCTURED.get(plain.plain) or (row.argument if row else None)
 
 

@@ -190,16 +190,21 @@ def test_the_modes_of_the_caller_do_not_matter(mode, faulty_library):
     assert report.cells["right", "gradgradcheck"].state is State.PASSED
 
 
+def errors_of(program):
+    """What a Python of its own writes to stderr, which must end well."""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stderr
+
+
 def test_a_device_without_autocast_is_not_asked_for_it():
-    program = (
+    errors_of(
         "import torch\n"
         "from torchext.testing.checking import _plain_modes\n"
         "torch.utils.rename_privateuse1_backend('other')\n"
         "with _plain_modes(torch.device('other')):\n"
         "    pass"
     )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize(
@@ -274,15 +279,13 @@ def test_the_modes_of_the_fallback_are_the_users(device):
 
 
 def test_a_backward_before_the_test_device_is_warned_of():
-    program = (
+    errors = errors_of(
         "import torch, torchext.testing as t\n"
         "torch.ones(1, requires_grad=True).backward()\n"
         "r = t.check('myns', operators=['neg'], checks=['device', 'meta'])\n"
         "assert r.cells['neg', 'device'].state.name == 'NOTHING' and r.passed"
     )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    assert "<string>:3: UserWarning: the check 'device' has nothing to check" in result.stderr
+    assert "<string>:3: UserWarning: the check 'device' has nothing to check" in errors
 
 
 @pytest.mark.parametrize(

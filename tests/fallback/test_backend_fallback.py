@@ -214,7 +214,7 @@ MIXED = {
 
 @pytest.mark.parametrize("name", MIXED)
 def test_a_tensor_that_was_left_on_the_cpu_is_refused(name, device):
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         MIXED[name](torch.ones(2, 2, device=device), torch.ones(2, 2))
 
 
