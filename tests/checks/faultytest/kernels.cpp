@@ -363,7 +363,7 @@ at::Tensor highest(const Tensor& x) {
 }
 
 at::Tensor pooled(const Tensor& x, const Tensor& weight) {
-  return at::max_pool2d(at::conv2d(x, weight), {2, 2}, {2, 2});
+  return at::max_pool2d(at::conv2d(x, weight), {2, 2}, {2, 2}, {0, 0}, {1, 1});
 }
 
 at::Tensor remembers_cpu_(const Tensor& x, Tensor& memory) {
