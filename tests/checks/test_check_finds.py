@@ -424,6 +424,17 @@ def test_the_bounds_of_a_sample_hold_for_integers():
 
 
 @pytest.mark.parametrize(
+    ("bound", "least", "most"),
+    [({"low": 10}, 10, 20), ({"high": -10}, -20, -10), ({"low": 2}, 2, 10), ({"high": 2}, -9, 2)],
+)
+def test_one_bound_of_a_sample_is_enough(bound, least, most):
+    for dtype in (torch.float64, torch.float16, torch.int64, torch.complex64):
+        made = samples._tensor({"size": [1000], **bound}, dtype)
+        parts = torch.view_as_real(made) if made.is_complex() else made
+        assert least <= parts.min().item() <= parts.max().item() <= most
+
+
+@pytest.mark.parametrize(
     ("line", "words"),
     [
         ("whole vmap", "expected 'OPERATOR CHECKS: REASON'"),

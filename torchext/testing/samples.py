@@ -25,6 +25,7 @@ _TRIED_DTYPES = ("float32", "int64", "bool", "complex64")
 _MOST_MADE = 3
 # The bounds of random values where a sample says none, as those of torch.testing.make_tensor.
 _LOW, _HIGH = -2, 2
+_WIDEST = 9  # make_tensor's own bound where a sample gives the other one only
 
 
 def samples_of(facts: Facts) -> tuple[list[Sample], bool]:
@@ -164,6 +165,7 @@ def _tensor(content: dict[str, Any], dtype: torch.dtype) -> torch.Tensor:
 def _bounds(content: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
     """`low` and `high` for a dtype: whole numbers for integers, none for bool."""
     bounds = {name: _numbers(content[name]) for name in ("low", "high") if name in content}
+    bounds = _beyond(bounds)
     if dtype.is_floating_point or dtype.is_complex:
         return bounds or {"low": _LOW, "high": _HIGH}
     if dtype == torch.bool:
@@ -176,6 +178,15 @@ def _bounds(content: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
         bounds["low"] = math.ceil(bounds["low"])
     if "high" in bounds:
         bounds["high"] = max(math.ceil(bounds["high"]), bounds.get("low", 0) + 1)
+    return bounds
+
+
+def _beyond(bounds: dict[str, float]) -> dict[str, float]:
+    """With the other bound where a sample gives one only and make_tensor's own leaves no room."""
+    if list(bounds) == ["low"] and bounds["low"] >= _WIDEST:
+        return {**bounds, "high": 2 * bounds["low"]}
+    if list(bounds) == ["high"] and bounds["high"] <= -_WIDEST:
+        return {"low": 2 * bounds["high"], **bounds}
     return bounds
 
 
