@@ -4,7 +4,8 @@
 An operator falls back where its `dispatch:` says `cpu_fallback`, and every operator of a backend
 does after `enable`. What is written to is copied back, also where arguments overlap; results come
 back to the device of the arguments, gradients are those of the operator. Views, operators that make
-tensors from none and random numbers are refused: a copy cannot stand for them.
+tensors from none and random numbers are refused, with NotImplementedError: a copy cannot stand for
+them.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ class mode(contextlib.ContextDecorator):  # noqa: N801  a context manager is wri
             model(x)
 
     `name` is "silent", "warn" (once for each operator and device type: the operator, the device and
-    the line that called it) or "error" (NotImplementedError, which says the same). The mode holds
-    for the calling thread and those that work for it, autograd's among them; the innermost one
-    counts. Outside of any, TORCHEXT_FALLBACK of the environment says which it is, else "warn".
-    Raises ValueError for another name.
+    the line that called it; a UserWarning) or "error" (NotImplementedError, which says the same).
+    The mode holds for the calling thread and for autograd's that run its backward; the innermost
+    one counts. Outside of any, TORCHEXT_FALLBACK of the environment says which it is, else "warn";
+    it is read when the first operator falls back, which raises ValueError for another name, as this
+    does.
     """
 
     def __init__(self, name: str):
@@ -81,7 +83,10 @@ def enable(device_type: str) -> None:
 
 
 def disable(device_type: str) -> None:
-    """End what `enable` began; operators that name `cpu_fallback` go on to fall back."""
+    """End what `enable` began, or do nothing; operators that name `cpu_fallback` still fall back.
+
+    Raises TypeError and ValueError as `enable` does.
+    """
     runtime().disable_fallback(_device_type(device_type))
 
 

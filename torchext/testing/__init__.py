@@ -4,6 +4,6 @@ library should pass."""
 
 from .checking import CheckError, check
 from .device import device
-from .report import Report
+from .report import Cell, Report, State
 
-__all__ = ["CheckError", "Report", "check", "device"]
+__all__ = ["Cell", "CheckError", "Report", "State", "check", "device"]

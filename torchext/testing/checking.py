@@ -68,9 +68,11 @@ def check(
     are named below the matrix, and so are those of the namespace that are not in the library's
     spec.
 
-    Raises ValueError for names that mean nothing, OSError where the page cannot be written,
-    ImportError where the library cannot be loaded, and what torch raises for a device that is not
-    there.
+    Raises ValueError for names that mean nothing, in the file of known failures too, and for a
+    library without operators of its own, OSError where the page cannot be written or a file is not
+    there, ImportError where the library cannot be loaded, and what torch or
+    `torchext.testing.device` raises for a device that is not there. torch.compile's caches in the
+    process are emptied.
     """
     runner = Runner(library, operators, checks, known_failures, device=device)
     if html is not None:

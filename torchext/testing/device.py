@@ -38,6 +38,11 @@ def device() -> torch.device:
     """Return the first of the two test devices; call it before the first backward of the process.
 
     On its first backward, autograd starts a thread for each device there is: a later one gets none.
+    The first call compiles the device, once for each torch and Python, names the process's
+    PrivateUse1 backend "torchext", and enables the CPU fallback for it.
+
+    Raises RuntimeError where another backend is PrivateUse1, where the device cannot be compiled
+    and after the first backward, and ImportError where torchext does not fit the installed torch.
     """
     with _loading:
         library = _load()
