@@ -101,9 +101,9 @@ test-cuda:
 	    test -x /usr/local/cuda/bin/nvcc || \
 	    { echo "error: test-cuda needs nvcc: install the CUDA toolkit and put nvcc on PATH" \
 	           "or set CUDA_HOME" >&2; exit 1; }
-	TORCHEXT_CUDA=1 TORCH_CUDA_ARCH_LIST="$${TORCH_CUDA_ARCH_LIST:-9.0}" \
-	    $(MAKE) build VENV='$(CUDA_VENV)' TORCH='$(CUDA_TORCH)'
-	TORCHEXT_CUDA=1 $(CUDA_VENV)/bin/python -m pytest --timeout=900 tests/cuda $(FAST)
+	export TORCHEXT_CUDA=1 TORCH_CUDA_ARCH_LIST="$${TORCH_CUDA_ARCH_LIST:-9.0}"; \
+	$(MAKE) build VENV='$(CUDA_VENV)' TORCH='$(CUDA_TORCH)' && \
+	$(CUDA_VENV)/bin/python -m pytest --timeout=900 tests/cuda $(FAST)
 
 lint: $(VENV)/.installed
 	$(PIP) install --quiet 'ruff>=0.14,<1'

@@ -3,6 +3,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -219,4 +220,5 @@ def test_operators_are_attributes_of_torchext_ops():
 def test_torchext_codegen_is_the_generator_of_the_checkout():
     code = "from torchext import codegen; import torchext.codegen.__main__; print(codegen.__file__)"
     result = python(code, ROOT)
-    assert result.status == 0 and "codegen" in result.text, result.text
+    assert result.status == 0, result.text
+    assert Path(result.text.splitlines()[-1]).resolve() == ROOT / "codegen" / "__init__.py"

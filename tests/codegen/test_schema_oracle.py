@@ -8,14 +8,13 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
+import torchgen
 import yaml
 
 from codegen.schema import Schema, Type
 from codegen.schema_parser import SchemaError, parse_schema
 from torchext.compat import version
-
-torch = pytest.importorskip("torch")
-torchgen = pytest.importorskip("torchgen")
 
 PACKAGED = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native" / "native_functions.yaml"
 _CLASS = "__torch__.torch.classes.quantized.Conv2dPackedParamsBase"
@@ -261,6 +260,28 @@ REFUSED_BY_US = {
     "f(Tensor x) -> void": "a type variable, too: no result is `()`",
 }
 
+# What is said of those that are no value of their type is that.
+OTHER_WORDS = {
+    "f(Tensor x, Tensor x) -> Tensor": "argument 'x' stands twice",
+    "f(Tensor x, *) -> Tensor": "'*' must be followed by an argument",
+    "f(Tensor x, *, *, int y) -> Tensor": "'*' stands twice in the argument list",
+    "f(Tensor x, *, ...) -> Tensor": "'*' must be followed by an argument",
+    "f(Scalar x=1E5) -> ()": "the default of 'Scalar' needs a decimal point, got '1E5'",
+    "f(float? x=1E5) -> ()": "the default of 'float?' needs a decimal point, got '1E5'",
+    "f(float? x=1) -> ()": "the default of 'float?' needs a decimal point, got '1'",
+    "f(bool[2] x=[True, True, True]) -> ()": "the default of 'bool[2]' has 2 values, got 3",
+    "f(bool[2] x=[True]) -> ()": "the default of 'bool[2]' has 2 values, got 1",
+    "f(bool[2] x=[]) -> ()": "the default of 'bool[2]' has 2 values, got 0",
+    "f(Device? x='cpu') -> ()": "the default of 'Device?' can only be None",
+    "f(int[2]? x=3) -> ()": "the default of 'int[2]?' can only be None",
+    "f(Any? x=1) -> ()": "an argument of type 'Any' cannot have a default",
+    "f(int[1.5] x) -> ()": "the size of a list must be a whole number",
+    "f(int x=0x10) -> ()": "expected ',' or ')' in schema, got 'x10'",
+    'f(str x="""a""") -> ()': "expected ',' or ')' in schema, got '\"a\"'",
+    "f(abc x) -> ()": "unknown type 'abc'",
+    "f(Tensor x) -> void": "unknown type 'void'",
+}
+
 # A shorthand `!` is a set of its own that nothing else can name.
 _FRESH = "!"
 _DTYPES = {
@@ -469,8 +490,13 @@ def test_refuses_what_the_dispatcher_refuses(text: str, message: str | None) -> 
 @pytest.mark.parametrize(("text", "reason"), REFUSED_BY_US.items())
 def test_refuses_what_the_dispatcher_reads_only_with_a_reason(text: str, reason: str) -> None:
     torch_parse(text)
-    with pytest.raises(SchemaError):
+    with pytest.raises(SchemaError) as error:
         parse_schema(text)
+    expected = OTHER_WORDS.get(text)
+    if expected is None:
+        type_, value = re.fullmatch(r"f\((\S+?)\??(?:\[2\])? x=(.*)\) -> \(\)", text).groups()
+        expected = f"'{value}' is not a value of type '{type_}'"
+    assert error.value.message == expected
 
 
 @pytest.mark.parametrize(

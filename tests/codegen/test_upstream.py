@@ -45,7 +45,7 @@ T add(T self, T other, T alpha) {
 """
 # yaml has a loader in C where it was built with libyaml; this runs the command without it.
 _WITHOUT_LIBYAML = (
-    "import runpy, sys, yaml; del yaml.CSafeLoader; "
+    "import runpy, sys, yaml; vars(yaml).pop('CSafeLoader', None); "
     "runpy.run_module('codegen', run_name='__main__', alter_sys=True)"
 )
 

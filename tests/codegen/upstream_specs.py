@@ -117,13 +117,15 @@ def check_syntax(folder: Path, sources: list[str], includes: list[str], *flags: 
     from torch.utils.cpp_extension import include_paths
 
     from torchext.compat import cxx_standard
+    from torchext.toolchain import environment, platforms
 
+    compiler = environment.find_compiler(platforms.current())
     unit = folder / "everything.cpp"
     lines = [f'#include "{source}"\n' for source in sources]
     unit.write_text("".join(lines), encoding="utf-8")
     paths = include_paths()
     command = [
-        "g++", f"-std={cxx_standard()}", "-fsyntax-only", "-Wall", "-Werror",
+        compiler, f"-std={cxx_standard()}", "-fsyntax-only", "-Wall", "-Werror",
         *flags, f"-I{folder}",
         *(f"-I{folder / path}" for path in includes), *(f"-isystem{path}" for path in paths),
         str(unit),

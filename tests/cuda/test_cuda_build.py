@@ -2,6 +2,8 @@
 """A library with CUDA kernels, on any machine: compiled, loaded, registered."""
 
 import json
+import os
+import re
 
 import pytest
 import torch
@@ -29,9 +31,12 @@ def test_an_operator_with_a_cpu_kernel_only_falls_back_on_cuda(cuda_library):
     assert "[ boxed ]" in dump.split("\nCUDA: ")[1].splitlines()[0]
 
 
-def test_the_device_code_is_compiled_for_sm_90(cuda_library):
+def test_the_device_code_is_compiled_for_the_architectures_that_are_asked_for(cuda_library):
     # The fat binary names the architecture of each of its parts in plain text.
-    assert b"sm_90" in cuda_library.read_bytes()
+    found = {number.decode() for number in re.findall(rb"sm_(\d+)", cuda_library.read_bytes())}
+    asked = re.findall(r"\d+\.\d+", os.environ.get("TORCH_CUDA_ARCH_LIST", ""))
+    assert found
+    assert {number.replace(".", "") for number in asked} <= found
 
 
 def test_the_record_names_the_cuda_of_torch(cuda_library):

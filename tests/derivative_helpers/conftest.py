@@ -26,6 +26,7 @@ def helpers():
     text = "".join(f'#include "{part}"\n' for part in parts)
     if not everything.exists() or everything.read_text(encoding="utf-8") != text:
         everything.write_text(text, encoding="utf-8")
+    (build / "lock").unlink(missing_ok=True)  # of a run that was killed; load() waits for ever
     cpp_extension.load(
         NAMESPACE,
         [str(everything)],

@@ -23,6 +23,8 @@ DRAWS = {
     "normal": lambda device, **k: torch.normal(torch.zeros(8, device=device), 1.0, **k),
 }
 
+NO_INDEX = "no test device has index 9; there are 2"
+
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_seed_gives_the_same_numbers_again_on_both_devices(name, device, second_device):
@@ -183,18 +185,18 @@ def test_random_numbers_are_no_fallback(device):
 
 
 @pytest.mark.parametrize(
-    ("call", "error"),
+    ("call", "error", "message"),
     [
-        (lambda: torch.Generator("torchext:9"), RuntimeError),
-        (lambda: torch.accelerator.synchronize(9), RuntimeError),
-        (lambda: torch.torchext.synchronize("torchext:9"), RuntimeError),
-        (lambda: torch.torchext.set_device("cuda:1"), ValueError),
-        (lambda: torch.torchext.current_stream("cpu"), ValueError),
+        (lambda: torch.Generator("torchext:9"), RuntimeError, NO_INDEX),
+        (lambda: torch.accelerator.synchronize(9), RuntimeError, NO_INDEX),
+        (lambda: torch.torchext.synchronize("torchext:9"), RuntimeError, NO_INDEX),
+        (lambda: torch.torchext.set_device("cuda:1"), ValueError, "not 'cuda:1'"),
+        (lambda: torch.torchext.current_stream("cpu"), ValueError, "not 'cpu'"),
     ],
 )
-def test_a_device_that_there_is_not_is_refused(call, error, device):
+def test_a_device_that_there_is_not_is_refused(call, error, message, device):
     torch.empty(0, device=device)  # for a device that nobody has used torch synchronizes nothing
-    with pytest.raises(error):
+    with pytest.raises(error, match=message):
         call()
     assert torch.torchext.current_device() == 0
 

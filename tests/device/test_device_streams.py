@@ -192,8 +192,12 @@ def test_a_child_has_the_streams_of_its_parent(device):
     copy = off_the_device(torch.ones(2, device=device))
     child = os.fork()
     if child == 0:
-        torch.accelerator.current_stream(device).synchronize()
-        os._exit(0 if copy.tolist() == [1, 1] else 1)
+        status = 1
+        try:
+            torch.accelerator.current_stream(device).synchronize()
+            status = 0 if copy.tolist() == [1, 1] else 1
+        finally:
+            os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
     assert copy.isnan().all()
 

@@ -366,5 +366,7 @@ def test_operators_of_torch_give_what_they_give_on_the_cpu(op, device):
     with pytest.raises(RuntimeError, match=why) if why else contextlib.nullcontext():
         requires_grad = op.supports_autograd
         dtype = torch.float64 if op.name in IN_ANOTHER_ORDER else torch.float32
-        for sample in list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad))[:2]:
+        samples = list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad))[:2]
+        assert samples
+        for sample in samples:
             check(op, sample, device)

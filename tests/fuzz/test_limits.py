@@ -5,7 +5,6 @@ The timeouts say that a run ends, and not how long it may take.
 """
 
 import itertools
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -210,16 +209,17 @@ def compile_text(out: Path, text: str) -> None:
     from torch.utils.cpp_extension import include_paths
 
     from torchext.compat import cxx_standard
+    from torchext.toolchain import environment, platforms
 
     csrc = Path(__file__).parents[2] / "csrc" / "include"
-    paths = [out / "include", csrc, csrc / "torchext" / "replacements", *include_paths()]
-    python = sysconfig.get_path("include")
+    own = [out / "include", csrc, csrc / "torchext" / "replacements"]
+    others = [*include_paths(), sysconfig.get_path("include")]
     (out / "all.cpp").write_text(text)
-    compiler = shutil.which("c++")
-    assert compiler is not None
+    compiler = environment.find_compiler(platforms.current())
     result = subprocess.run(
         [compiler, f"-std={cxx_standard()}", "-fsyntax-only", "-Wall", "-Werror",
-         *(f"-I{path}" for path in paths), f"-isystem{python}", str(out / "all.cpp")],
+         *(f"-I{path}" for path in own), *(f"-isystem{path}" for path in others),
+         str(out / "all.cpp")],
         check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[:4000]

@@ -32,8 +32,10 @@ class _MallInfo(ctypes.Structure):
     ]
 
 
-_mallinfo2 = ctypes.CDLL(None).mallinfo2
-_mallinfo2.restype = _MallInfo
+_mallinfo2 = getattr(ctypes.CDLL(None), "mallinfo2", None)  # of glibc 2.33
+HAS_MALLINFO2 = _mallinfo2 is not None
+if HAS_MALLINFO2:
+    _mallinfo2.restype = _MallInfo
 
 
 # Of an object in Python's own arenas, which malloc does not know of.
@@ -149,6 +151,8 @@ def main() -> int:
     parser.add_argument("--operators", nargs="*", metavar="NAME", help="these of myns only")
     asked = parser.parse_args()
     calls = asked.calls
+    if not HAS_MALLINFO2:
+        parser.error("memory is counted by mallinfo2 of glibc 2.33 and later, and this is older")
     if asked.device == "torchext":
         _without_caches_of_threads()
         import torchext.testing

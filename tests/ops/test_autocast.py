@@ -83,10 +83,11 @@ def test_compiled_under_autocast(name):
 def test_casts_of_a_parameter_are_cached():
     weight = torch.nn.Parameter(tensor((4, 8), torch.float32))
     with autocast():
-        torch.ops.myns.silu_and_mul(weight)
-        first = torch.ops.myns.silu_and_mul(weight)
-        assert first.dtype == torch.bfloat16
-    torch.autograd.grad(first.sum(), weight)
+        results = [torch.ops.myns.silu_and_mul(weight) for _ in range(2)]
+    assert {result.dtype for result in results} == {torch.bfloat16}
+    first, second = (result.grad_fn.next_functions[0][0] for result in results)
+    assert first is second and "ToCopy" in first.name()
+    torch.autograd.grad(results[1].sum(), weight)
 
 
 def test_outside_of_autocast_nothing_is_cast():

@@ -60,9 +60,16 @@ def test_an_override_is_for_a_backend_that_has_a_kernel(key, message):
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("arguments", [(ADD, 3), (torch.ops.aten.add, times(1)), (torch.add, ADD)])
-def test_what_is_no_operator_and_no_kernel_is_a_type_error(arguments):
-    with pytest.raises(TypeError):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((ADD, 3), "3 is neither a function nor the name of an operator"),
+        ((torch.ops.aten.add, times(1)), "is no operator with its overload"),
+        ((torch.add, ADD), "is no operator with its overload"),
+    ],
+)
+def test_what_is_no_operator_and_no_kernel_is_a_type_error(arguments, message):
+    with pytest.raises(TypeError, match=message):
         torchext.override(*arguments)
 
 

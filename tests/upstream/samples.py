@@ -133,9 +133,11 @@ def collect(wanted: Iterable[str], folder: Path, only: Iterable[str] = ()) -> di
 
     Returns for each overload the OpInfos that its calls are from; `only` these are run.
     """
-    index = folder / "index.json"
+    index, wanted, only = folder / "index.json", sorted(wanted), sorted(only)
     if index.exists() and index.stat().st_mtime > Path(__file__).stat().st_mtime:
-        return json.loads(index.read_text(encoding="utf-8"))
+        found = json.loads(index.read_text(encoding="utf-8"))
+        if (found["wanted"], found["only"]) == (wanted, only):
+            return found["origins"]
     recorder = Recorder(wanted)
     for opinfo in _opinfos(set(only)):
         print(f"samples of {opinfo.name}", file=sys.stderr, flush=True)
@@ -152,7 +154,8 @@ def collect(wanted: Iterable[str], folder: Path, only: Iterable[str] = ()) -> di
         origins[name] = sorted({recorder.origins[name][key] for key in keys})
         calls = [recorder.calls[name][key] for key in keys]
         torch.save(tree_map(_pickled, calls), folder / f"{name}.pt")
-    index.write_text(json.dumps(origins, indent=1), encoding="utf-8")
+    content = {"wanted": wanted, "only": only, "origins": origins}
+    index.write_text(json.dumps(content, indent=1), encoding="utf-8")
     return origins
 
 

@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
+
+from torchext.compat import version
 
 from . import blame, build, spec
 
-ENTRIES = {"2.13": (687, 641), "2.14": (688, 642)}  # all, and those that return no view
+ENTRIES = {(2, 13): (687, 641), (2, 14): (688, 642)}  # all, and those that return no view
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +33,12 @@ def test_every_entry_of_derivatives_is_mirrored_unchanged(operators, written):
     assert text.endswith(written[1].read_text(encoding="utf-8"))
     entries = [operator for operator in operators if operator.is_entry]
     assert len(entries) == text.count("\n- name:")
-    expected = ENTRIES.get(".".join(torch.__version__.split(".")[:2]))
-    if expected:
-        assert (len(entries), sum(not op.is_view for op in entries)) == expected
+
+
+@pytest.mark.skipif(version() not in ENTRIES, reason="not counted for this version of torch")
+def test_as_many_entries_are_mirrored_as_there_are(operators):
+    entries = [operator for operator in operators if operator.is_entry]
+    assert (len(entries), sum(not op.is_view for op in entries)) == ENTRIES[version()]
 
 
 def test_schemas_are_unchanged(operators, written):

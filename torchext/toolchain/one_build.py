@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Iterator
 
@@ -32,7 +33,7 @@ def _lock(descriptor: int, folder: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        print(f"waiting for another build in {folder}", flush=True)
+        print(f"waiting for another build in {folder}", file=sys.stderr, flush=True)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
@@ -40,7 +41,8 @@ def _wait_for_orphans(objects: str) -> None:
     is_said = False
     while any(_builds(process, objects) for process in filter(str.isdigit, os.listdir("/proc"))):
         if not is_said:
-            print("waiting for compilers of a build that was killed", flush=True)
+            message = "waiting for compilers of a build that was killed"
+            print(message, file=sys.stderr, flush=True)
         is_said = True
         time.sleep(POLL_SECONDS)
 
