@@ -96,13 +96,14 @@ matrix:
 
 # On a CUDA build of torch: the build with nvcc, the import, and what a few minutes show.
 FAST := tests/device $(patsubst %,tests/ops/test_%.py,values gradients opcheck runtime_errors)
+test-cuda: export TORCHEXT_CUDA := 1
+test-cuda: export TORCH_CUDA_ARCH_LIST := $(or $(TORCH_CUDA_ARCH_LIST),9.0)
 test-cuda:
 	@command -v nvcc > /dev/null || test -x "$$CUDA_HOME/bin/nvcc" || \
 	    test -x /usr/local/cuda/bin/nvcc || \
 	    { echo "error: test-cuda needs nvcc: install the CUDA toolkit and put nvcc on PATH" \
 	           "or set CUDA_HOME" >&2; exit 1; }
-	export TORCHEXT_CUDA=1 TORCH_CUDA_ARCH_LIST="$${TORCH_CUDA_ARCH_LIST:-9.0}"; \
-	$(MAKE) build VENV='$(CUDA_VENV)' TORCH='$(CUDA_TORCH)' && \
+	$(MAKE) build VENV='$(CUDA_VENV)' TORCH='$(CUDA_TORCH)'
 	$(CUDA_VENV)/bin/python -m pytest --timeout=900 tests/cuda $(FAST)
 
 lint: $(VENV)/.installed

@@ -30,7 +30,7 @@ SLOW_COMPILER = """\
 #!/bin/sh
 case "$*" in *" -c "*)
     touch "$PROJECT/compiler.$$"
-    until test -e "$PROJECT/go"; do sleep 0.05; done
+    for _ in $(seq 1200); do test -e "$PROJECT/go" && break; sleep 0.1; done
 esac
 exec {} "$@"
 """
@@ -153,18 +153,20 @@ def test_compilers_that_outlive_ninja_are_waited_for(project, tmp_path):
     compiler.write_text(SLOW_COMPILER.format(environment.find_compiler(platforms.current())))
     compiler.chmod(0o755)
     build = project.start(CXX=str(compiler), PROJECT=str(project.folder))
-    while not (started := list(project.folder.glob("compiler.*"))):
-        assert build.poll() is None, "the build is over, and ran no compiler"
-        time.sleep(0.01)
-    os.killpg(build.pid, signal.SIGKILL)
-    build.wait()
-    compilers = [int(path.suffix[1:]) for path in started]
-    assert any(map(is_alive, compilers))
-    after = project.start(stdout=subprocess.PIPE)
-    text = b""
-    while b"waiting for compilers" not in text and (line := after.stdout.readline()):
-        text += line
-    (project.folder / "go").touch()
+    try:
+        while not (started := list(project.folder.glob("compiler.*"))):
+            assert build.poll() is None, "the build is over, and ran no compiler"
+            time.sleep(0.01)
+        os.killpg(build.pid, signal.SIGKILL)
+        build.wait()
+        compilers = [int(path.suffix[1:]) for path in started]
+        assert any(map(is_alive, compilers))
+        after = project.start(stdout=subprocess.PIPE)
+        text = b""
+        while b"waiting for compilers" not in text and (line := after.stdout.readline()):
+            text += line
+    finally:
+        (project.folder / "go").touch()
     text += after.communicate()[0]
     assert after.returncode == 0 and b"waiting for compilers" in text, text.decode()
     assert not any(map(is_alive, compilers))

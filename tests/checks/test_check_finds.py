@@ -425,11 +425,16 @@ def test_the_bounds_of_a_sample_hold_for_integers():
 
 @pytest.mark.parametrize(
     ("bound", "least", "most"),
-    [({"low": 10}, 10, 20), ({"high": -10}, -20, -10), ({"low": 2}, 2, 10), ({"high": 2}, -9, 2)],
-)
+    [
+        ({"low": 10}, 10, 20), ({"high": -10}, -20, -10), ({"low": 2}, 2, 10), ({"high": 2}, -9, 2),
+        ({"high": -5}, -9, -5), ({"high": 0}, -9, 0), ({"high": -8.5}, -9, -8.5),
+    ],
+)  # fmt: skip
 def test_one_bound_of_a_sample_is_enough(bound, least, most):
-    for dtype in (torch.float64, torch.float16, torch.int64, torch.complex64):
+    unsigned = (torch.uint8, torch.uint16, torch.uint64) if most > 0 else ()
+    for dtype in (torch.float64, torch.float16, torch.int64, torch.complex64, *unsigned):
         made = samples._tensor({"size": [1000], **bound}, dtype)
+        made = made.long() if dtype in unsigned else made
         parts = torch.view_as_real(made) if made.is_complex() else made
         assert least <= parts.min().item() <= parts.max().item() <= most
 

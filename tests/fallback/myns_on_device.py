@@ -19,6 +19,7 @@ from torch.utils import cpp_extension  # noqa: E402
 
 import torchext  # noqa: E402
 import torchext.testing  # noqa: E402
+from torchext.toolchain.one_build import one_build  # noqa: E402
 
 device = torchext.testing.device()
 
@@ -138,14 +139,18 @@ def stopped() -> dict:
 
 
 if __name__ == "__main__":
-    cpp_extension.load(
-        "own_kernels",
-        [str(Path(__file__).with_name("own_kernels.cpp"))],
-        extra_cflags=["-O0"],
-        extra_include_paths=[str(Path(__file__).parents[2] / "csrc" / "include")],
-        build_directory=sys.argv[1],
-        is_python_module=False,
-    )
+    folder = Path(sys.argv[1])
+    with one_build(str(folder / "torchext.lock"), str(folder)):
+        # of a run that was killed, for which load() waits for ever
+        (folder / "lock").unlink(missing_ok=True)
+        cpp_extension.load(
+            "own_kernels",
+            [str(Path(__file__).with_name("own_kernels.cpp"))],
+            extra_cflags=["-O0"],
+            extra_include_paths=[str(Path(__file__).parents[2] / "csrc" / "include")],
+            build_directory=str(folder),
+            is_python_module=False,
+        )
     torch.manual_seed(0)
     with torchext.fallback.mode("silent"):
         operators = {name: check(results_of, op, name) for name, op in OPERATORS.items()}

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`make sanitize` runs nothing that is built without the sanitizer."""
 
-import os
 import subprocess
 
 import pytest
 from run import FLAGS, Sanitizer
+
+from torchext.toolchain import environment, platforms
 
 TABLE = 'int table[4];\nextern "C" int read(int i) { return table[i]; }\n'
 
@@ -22,7 +23,8 @@ def sanitizer(request, tmp_path):
 
 def compiled(library, flags):
     library.parent.mkdir(parents=True, exist_ok=True)
-    command = [os.environ.get("CXX", "c++"), "-x", "c++", "-", *flags.split()]
+    compiler = environment.find_compiler(platforms.current())
+    command = [compiler, "-x", "c++", "-", *flags.split()]
     command += ["-c", "-o", str(library)]
     subprocess.run(command, input=TABLE, text=True, check=True)
 

@@ -170,15 +170,13 @@ def _bounds(content: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
         return bounds or {"low": _LOW, "high": _HIGH}
     if dtype == torch.bool:
         return {}
+    if not bounds:
+        return {"low": 0, "high": _HIGH + 1} if dtype in _UNSIGNED else {}
     least, most = torch.iinfo(dtype).min, min(torch.iinfo(dtype).max, torch.iinfo(torch.int64).max)
-    if dtype in _UNSIGNED and not bounds:
-        return {"low": 0, "high": _HIGH + 1}
-    bounds = {name: min(max(value, least), most) for name, value in bounds.items()}
-    if "low" in bounds:
-        bounds["low"] = math.ceil(bounds["low"])
-    if "high" in bounds:
-        bounds["high"] = max(math.ceil(bounds["high"]), bounds.get("low", 0) + 1)
-    return bounds
+    low = bounds.get("low", min(-_WIDEST, bounds.get("high", 0) - 1))
+    high = bounds.get("high", max(_WIDEST + 1, low + 1))
+    low, high = (math.ceil(min(max(value, least), most)) for value in (low, high))
+    return {"low": low, "high": max(high, low + 1)}
 
 
 def _beyond(bounds: dict[str, float]) -> dict[str, float]:
