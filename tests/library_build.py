@@ -35,6 +35,20 @@ def build(sources: Path) -> Path:
     return folder
 
 
+def load(name: str, source: Path, folder: Path, **options) -> None:
+    """torch.utils.cpp_extension.load of one file, for what registers operators, one at a time."""
+    from torch.utils import cpp_extension
+
+    from torchext.toolchain.one_build import one_build
+
+    with one_build(str(folder / "torchext.lock"), str(folder)):
+        # of a run that was killed, for which load() waits for ever
+        (folder / "lock").unlink(missing_ok=True)
+        cpp_extension.load(
+            name, [str(source)], build_directory=str(folder), is_python_module=False, **options
+        )
+
+
 def _python_path() -> str:
     """What is importable here, and the checkout, whose generator the build runs."""
     return os.pathsep.join([str(ROOT), *(path or "." for path in sys.path)])

@@ -4,6 +4,7 @@
 import functools
 from pathlib import Path
 
+import library_build
 import precompiled
 import pytest
 import torch
@@ -16,10 +17,6 @@ NAMESPACE = "derivative_helpers"
 @pytest.fixture(scope="session", autouse=True)
 def helpers():
     """Build and load every bindings_*.cpp; under vmap the helpers' own operations are batched."""
-    from torch.utils import cpp_extension
-
-    from torchext.toolchain.one_build import one_build
-
     build = ROOT / "build" / "tests" / f"{NAMESPACE}-{torch.__version__}"
     build.mkdir(parents=True, exist_ok=True)
     # One file: torch's templates, which each file instantiates, are most of what is compiled.
@@ -28,18 +25,14 @@ def helpers():
     text = "".join(f'#include "{part}"\n' for part in parts)
     if not everything.exists() or everything.read_text(encoding="utf-8") != text:
         everything.write_text(text, encoding="utf-8")
-    with one_build(str(build / "torchext.lock"), str(build)):
-        # of a run that was killed, for which load() waits for ever
-        (build / "lock").unlink(missing_ok=True)
-        cpp_extension.load(
-            NAMESPACE,
-            [str(everything)],
-            extra_cflags=list(precompiled.load_flags()),
-            extra_ldflags=["-Wl,-z,defs", "-lc10", "-ltorch_cpu"],
-            extra_include_paths=[str(ROOT / "csrc" / "include"), str(FOLDER)],
-            build_directory=str(build),
-            is_python_module=False,
-        )
+    library_build.load(
+        NAMESPACE,
+        everything,
+        build,
+        extra_cflags=list(precompiled.load_flags()),
+        extra_ldflags=["-Wl,-z,defs", "-lc10", "-ltorch_cpu"],
+        extra_include_paths=[str(ROOT / "csrc" / "include"), str(FOLDER)],
+    )
     library = decompose_under_vmap(NAMESPACE)
     yield getattr(torch.ops, NAMESPACE)
     library._destroy()

@@ -12,17 +12,17 @@ import json
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "ops"), str(Path(__file__).parents[2])]
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS / "ops"), str(TESTS), str(TESTS.parent)]
 
 import torch  # noqa: E402
-from torch.utils import cpp_extension  # noqa: E402
 
 import torchext  # noqa: E402
 import torchext.testing  # noqa: E402
-from torchext.toolchain.one_build import one_build  # noqa: E402
 
 device = torchext.testing.device()
 
+import library_build  # noqa: E402
 from operators import read_cpu_fallbacks, read_forms, read_operators  # noqa: E402
 from samples import SAMPLES, Call  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
@@ -139,18 +139,13 @@ def stopped() -> dict:
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    with one_build(str(folder / "torchext.lock"), str(folder)):
-        # of a run that was killed, for which load() waits for ever
-        (folder / "lock").unlink(missing_ok=True)
-        cpp_extension.load(
-            "own_kernels",
-            [str(Path(__file__).with_name("own_kernels.cpp"))],
-            extra_cflags=["-O0"],
-            extra_include_paths=[str(Path(__file__).parents[2] / "csrc" / "include")],
-            build_directory=str(folder),
-            is_python_module=False,
-        )
+    library_build.load(
+        "own_kernels",
+        Path(__file__).with_name("own_kernels.cpp"),
+        Path(sys.argv[1]),
+        extra_cflags=["-O0"],
+        extra_include_paths=[str(TESTS.parent / "csrc" / "include")],
+    )
     torch.manual_seed(0)
     with torchext.fallback.mode("silent"):
         operators = {name: check(results_of, op, name) for name, op in OPERATORS.items()}

@@ -165,7 +165,8 @@ def _tensor(content: dict[str, Any], dtype: torch.dtype) -> torch.Tensor:
 def _bounds(content: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
     """`low` and `high` for a dtype: whole numbers for integers, none for bool."""
     bounds = {name: _numbers(content[name]) for name in ("low", "high") if name in content}
-    bounds = _beyond(bounds)
+    if bounds:
+        bounds = _both(**bounds)
     if dtype.is_floating_point or dtype.is_complex:
         return bounds or {"low": _LOW, "high": _HIGH}
     if dtype == torch.bool:
@@ -173,19 +174,17 @@ def _bounds(content: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
     if not bounds:
         return {"low": 0, "high": _HIGH + 1} if dtype in _UNSIGNED else {}
     least, most = torch.iinfo(dtype).min, min(torch.iinfo(dtype).max, torch.iinfo(torch.int64).max)
-    low = bounds.get("low", min(-_WIDEST, bounds.get("high", 0) - 1))
-    high = bounds.get("high", max(_WIDEST + 1, low + 1))
-    low, high = (math.ceil(min(max(value, least), most)) for value in (low, high))
+    low, high = (math.ceil(min(max(value, least), most)) for value in bounds.values())
     return {"low": low, "high": max(high, low + 1)}
 
 
-def _beyond(bounds: dict[str, float]) -> dict[str, float]:
-    """With the other bound where a sample gives one only and make_tensor's own leaves no room."""
-    if list(bounds) == ["low"] and bounds["low"] >= _WIDEST:
-        return {**bounds, "high": 2 * bounds["low"]}
-    if list(bounds) == ["high"] and bounds["high"] <= -_WIDEST:
-        return {"low": 2 * bounds["high"], **bounds}
-    return bounds
+def _both(low: float | None = None, high: float | None = None) -> dict[str, float]:
+    """Where one is missing, make_tensor's own, or twice the other where that lies beyond it."""
+    if low is None:
+        low = -_WIDEST if high > -_WIDEST else 2 * high
+    if high is None:
+        high = _WIDEST if low < _WIDEST else 2 * low
+    return {"low": low, "high": high}
 
 
 def _numbers(value: Any) -> Any:
