@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import zlib
+from collections import Counter
 from collections.abc import Iterable
 
 from . import cpp_names
@@ -21,6 +22,7 @@ from .declared_forms import Forms
 from .derivative_helpers import Topic, needed_topics
 from .dispatch_analysis import kernels_of
 from .errors import Errors
+from .forms import FunctionalForms
 from .formula import called_functions
 from .layout_analysis import layout_tags
 from .model import Derivative, Operator
@@ -83,10 +85,11 @@ class _OwnOperators:
         errors: Errors,
     ) -> None:
         self.namespace, self.errors = namespace, errors
-        self.autograd = AutogradAnalysis(namespace, operators, derivatives, errors)
+        forms = FunctionalForms(operators, errors)
+        self.autograd = AutogradAnalysis(namespace, operators, derivatives, forms, errors)
         self.structured = StructuredAnalysis(namespace, operators, errors)
-        self.forms = Forms(operators)
-        self.samples = SampleAnalysis(operators, errors)
+        self.forms = Forms(forms)
+        self.samples = SampleAnalysis(operators, forms, errors)
 
     def plan(self, operator: Operator, group: str, shard: int) -> OperatorPlan:
         """The plan of one of them."""
@@ -223,29 +226,43 @@ def _with_api(plans: list[OperatorPlan]) -> list[OperatorPlan]:
     """Name the functions of the C++ API.
 
     Overloads share a name where C++ can tell them apart; otherwise, and where one only differs in
-    which tensors it writes to (an lvalue would pick it silently), the overload joins the name.
+    which tensors it writes to (an lvalue would pick it silently), each has its overload in its
+    name, so that no name means one of several.
     """
-    taken: set[tuple[str, tuple[str, ...]]] = set()
-    found = []
-    for plan in plans:
-        operator, signature = plan.operator, plan.signature
-        if signature is None or operator.manual_cpp_binding:
-            found.append(plan)
-            continue
-        schema = operator.func
-        outs = {cpp_names.parameter_name(a.name) for a in schema.mutated if a.is_kwarg_only}
-        first = [p for p in signature.parameters if p.name in outs]
-        rest = [p for p in signature.parameters if p.name not in outs]
-        no_default = {cpp_names.parameter_name(name) for name in operator.cpp_no_default_args}
-        parameters = _with_defaults([*first, *rest], no_default)
-        name = schema.name.base + ("_out" if schema.is_out else "")
-        types = tuple(p.type.replace("const ", "") for p in parameters)
-        if (name, types) in taken:
-            name = plan.handle
-        taken.add((name, types))
-        api = Signature(signature.result, tuple(parameters))
-        found.append(dataclasses.replace(plan, api_name=cpp_names.identifier(name), api=api))
-    return found
+    apis = {plan.handle: api for plan in plans if (api := _api(plan)) is not None}
+    schemas = {plan.handle: plan.operator.func for plan in plans}
+    names = {h: schemas[h].name.base + ("_out" if schemas[h].is_out else "") for h in apis}
+    while clashing := _clashing(names, apis):
+        names |= {handle: handle for handle in clashing}
+    return [
+        dataclasses.replace(p, api_name=cpp_names.identifier(names[p.handle]), api=apis[p.handle])
+        if p.handle in apis
+        else p
+        for p in plans
+    ]
+
+
+def _api(plan: OperatorPlan) -> Signature | None:
+    """The type of an operator's function: what an out= form writes to stands first."""
+    operator, signature = plan.operator, plan.signature
+    if signature is None or operator.manual_cpp_binding:
+        return None
+    outs = {cpp_names.parameter_name(a.name) for a in operator.func.mutated if a.is_kwarg_only}
+    first = [p for p in signature.parameters if p.name in outs]
+    rest = [p for p in signature.parameters if p.name not in outs]
+    no_default = {cpp_names.parameter_name(name) for name in operator.cpp_no_default_args}
+    return Signature(signature.result, tuple(_with_defaults([*first, *rest], no_default)))
+
+
+def _clashing(names: dict[str, str], apis: dict[str, Signature]) -> list[str]:
+    """The handles of functions that share name and types with another one, and could have their
+    handle's name, which no other has."""
+    functions = {
+        handle: (name, tuple(p.type.replace("const ", "") for p in apis[handle].parameters))
+        for handle, name in names.items()
+    }
+    counts = Counter(functions.values())
+    return [h for h, function in functions.items() if counts[function] > 1 and h != names[h]]
 
 
 def _with_defaults(parameters: list[Parameter], no_default: set[str]) -> list[Parameter]:

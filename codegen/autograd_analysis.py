@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from . import type_table
 from .autograd_plan import AutogradPlan
 from .errors import Errors, did_you_mean
+from .forms import FunctionalForms
 from .kernel_analysis import kernel_plan
 from .model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
 from .node_analysis import NodeAnalysis
 from .schema import OperatorName, Return
-from .variants import functional_signature
 
 _COMPOSITE_IMPLICIT = {"CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor"}
 _DEFAULT = "Default"
@@ -32,14 +32,14 @@ class AutogradAnalysis:
         namespace: str,
         operators: list[Operator],
         derivatives: Iterable[Derivative],
+        forms: FunctionalForms,
         errors: Errors,
     ) -> None:
-        self.namespace, self.errors = namespace, errors
+        self.namespace, self.forms, self.errors = namespace, forms, errors
         self.by_name = {op.name: op for op in operators}
         self.derivatives: dict[OperatorName, Derivative] = {}
         self.nodes: dict[tuple[OperatorName, str], str] = {}
         self.entries: dict[tuple[OperatorName, str], NodeAnalysis] = {}
-        self.functional: dict[str, list[OperatorName]] = {}  # by signature
         counter: Counter[str] = Counter()
         for derivative in derivatives:
             name = OperatorName(derivative.name.name.base, derivative.name.name.overload)
@@ -59,8 +59,6 @@ class AutogradAnalysis:
         """Note an entry, and name its nodes: upstream counts those that compute something."""
         name = operator.name
         self.derivatives[name] = derivative
-        if not operator.func.mutated:
-            self.functional.setdefault(functional_signature(operator.func), []).append(name)
         for key, formulas in derivative.dispatch:
             if _has_gradient(operator, formulas):
                 prefix = node_prefix(name.base) + ("" if key == _DEFAULT else key)
@@ -141,9 +139,8 @@ class AutogradAnalysis:
         written = [r for r in func.returns if r.type.is_write]
         if is_composite_implicit(operator) or not written or written[0].type.name != "Tensor":
             return None
-        found = self.functional.get(functional_signature(func), [])
-        same = [name for name in found if name.overload == func.name.overload]
-        return next(iter([*same, *found]), None)
+        found = self.forms.replacing(operator)
+        return found.name if found and found.name in self.derivatives else None
 
     def _by_formulas(self, operator: Operator, key: str) -> AutogradPlan | None:
         """The plan that the formulas of a key give; None where there are none for it."""

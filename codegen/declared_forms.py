@@ -4,25 +4,18 @@ in-place and out= forms of a call that is traced or batched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from .forms import FunctionalForms
 from .model import Operator
 from .plan import DeclaredForm
 from .schema import OperatorName
-from .variants import form_tag, functional_signature
+from .variants import form_tag
 
 
 class Forms:
-    """The functional forms of a library, by what they have in common with the others."""
+    """What is called in place of the in-place and out= forms of a library."""
 
-    def __init__(self, operators: Iterable[Operator]) -> None:
-        self.functional: dict[str, OperatorName] = {}
-        self._by_arguments: dict[str, OperatorName] = {}
-        for operator in operators:
-            if not operator.func.mutated:
-                signature = functional_signature(operator.func)
-                self.functional.setdefault(signature, operator.name)
-                self._by_arguments.setdefault(signature.rpartition(" -> ")[0], operator.name)
+    def __init__(self, functional: FunctionalForms) -> None:
+        self._functional = functional
 
     def declared(self, operator: Operator) -> DeclaredForm | None:
         """What runs a form that `autogen:` declares and no rule fills; None where nothing does."""
@@ -55,21 +48,12 @@ class Forms:
         return self.functional_of(operator)
 
     def compared_with(self, operator: Operator) -> OperatorName | None:
-        """The functional form of an operator, whose results are what this one writes; that of one
-        that returns nothing too."""
-        returns = operator.func.returns
-        if any(not r.type.is_write for r in returns):
+        """The functional form of an operator, whose results are what this one writes."""
+        if any(not result.type.is_write for result in operator.func.returns):
             return None
-        found = self.functional_of(operator)
-        if found or not operator.func.mutated or returns:
-            return found
-        return self._by_arguments.get(functional_signature(operator.func).rpartition(" -> ")[0])
+        return self.functional_of(operator)
 
     def functional_of(self, operator: Operator) -> OperatorName | None:
-        """The functional form of an operator; None where it has none, or is it."""
-        if not operator.func.mutated:
-            return None
-        origin = operator.origin
-        if origin is not None and not origin.func.mutated:
-            return origin.name
-        return self.functional.get(functional_signature(operator.func))
+        """The functional form that returns what an operator writes; None where it has none."""
+        found = self._functional.replacing(operator)
+        return None if found is None else found.name

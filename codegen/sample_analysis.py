@@ -13,9 +13,9 @@ from typing import Any
 
 from .dtypes import scalar_types, torch_name
 from .errors import Errors, did_you_mean
+from .forms import FunctionalForms
 from .model import Operator, Sample, Value
-from .schema import Argument, Type
-from .variants import functional_signature
+from .schema import Argument, OperatorName, Type
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
 _FLOAT = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|\.?(inf|nan))", re.IGNORECASE)
@@ -35,21 +35,30 @@ Plain = Any  # what JSON can hold
 class SampleAnalysis:
     """The samples of every operator: its own, or those of another form of it."""
 
-    def __init__(self, operators: Iterable[Operator], errors: Errors) -> None:
-        self.errors = errors
-        self._found: dict[str, tuple[dict[str, Plain], ...]] = {}
-        self._own: dict[int, tuple[dict[str, Plain], ...]] = {}
+    def __init__(
+        self, operators: Iterable[Operator], forms: FunctionalForms, errors: Errors
+    ) -> None:
+        self.forms, self.errors = forms, errors
+        self._own: dict[OperatorName, tuple[dict[str, Plain], ...]] = {}
+        self._of_family: dict[OperatorName, tuple[dict[str, Plain], ...]] = {}
         for operator in operators:
             if operator.samples:
                 with errors.about(str(operator.name)):
                     read = tuple(self._sample(operator, s) for s in operator.samples)
-                self._own[id(operator)] = read
-                self._found.setdefault(_family(operator), read)
+                self._own[operator.name] = read
+                self._of_family.setdefault(self._family(operator), read)
 
     def samples(self, operator: Operator) -> tuple[dict[str, Plain], ...]:
         """Values by argument, a sample each."""
-        own = self._own.get(id(operator))
-        return own or self._found.get(_family(operator), ())
+        own = self._own.get(operator.name)
+        return own or self._of_family.get(self._family(operator), ())
+
+    def _family(self, operator: Operator) -> OperatorName:
+        """What stands for all forms of an operator: the functional one, where there is one."""
+        functional = self.forms.of(operator)
+        if functional is None and operator.origin is not None and operator.func.mutated:
+            return self._family(operator.origin)
+        return (functional or operator).name
 
     def _sample(self, operator: Operator, sample: Sample) -> dict[str, Plain]:
         taken: dict[str, Argument] = {
@@ -156,11 +165,6 @@ class SampleAnalysis:
             message = f"a tensor of a sample has at most {_MOST_ELEMENTS} elements"
             self.errors.add(value.location, message)
         return sizes
-
-
-def _family(operator: Operator) -> str:
-    """What all forms of an operator have in common: its name and what it reads."""
-    return functional_signature(operator.func).rpartition(" -> ")[0]
 
 
 def _shown(value: Value) -> str:

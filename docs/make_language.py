@@ -38,6 +38,27 @@ looks; it needs no torch. (In a checkout: `python -m codegen`.)
 A library's namespace is a C++ identifier other than {reserved}.
 """
 
+_FORMS = """\
+## Forms
+
+The in-place and out= forms of an operator are entries or come from `autogen:`. Those without a
+formula, functionalization, batching or samples of their own have those of the functional form that
+they belong to. That is what `autogen:` and `structured_delegate` say; otherwise base name,
+arguments, results and overload agree:
+
+| form | of `f` | of `f.tanh` |
+| --- | --- | --- |
+| in-place | `f_` | `f_.tanh` |
+| out= | `f.out`, or `f.values`, where it writes to `values` | `f.tanh_out`, `f.tanh_values` |
+
+An overload of which only some words stand in that of the functional form belongs to that one if no
+other takes these arguments (`add.out` to `add.Tensor`, `pow_.Scalar` to `pow.Tensor_Scalar`); where
+several do, it is an error. No other form stands in for a form without a functional one: PyTorch
+traces it as it is, and refuses an out= form under `vmap`. In C++ overloads that take the same types
+have their overload in their name, `NS::f_tanh(x)`.
+
+"""
+
 _STRUCTURED = """\
 ## Structured operators
 
@@ -356,6 +377,7 @@ def page() -> str:
         _table(Operator),
         "Keys without effect here, accepted because upstream's entries have them:\n",
         _without_effect(),
+        _FORMS,
         _STRUCTURED,
         _RULES,
         _ARGUMENTS,

@@ -237,6 +237,10 @@ def test_an_overload_that_only_writes_elsewhere_has_its_own_name() -> None:
 def test_overloads_of_the_same_types_have_names_of_their_own() -> None:
     names = api_names("f(Tensor x) -> Tensor", "f.b(Tensor y) -> Tensor", "f.c(Tensor z) -> int")
     assert names == ["f", "f_b", "f_c"]
+    names = api_names("f.a(Tensor x) -> Tensor", "f.b(Tensor y) -> Tensor", "f.c(int n) -> Tensor")
+    assert names == ["f_a", "f_b", "f"]
+    names = api_names("f_a.b(Tensor x) -> Tensor", "f.a(Tensor x) -> Tensor", "f(Tensor x) -> int")
+    assert names == ["f_a_b", "f_a", "f"]
 
 
 def test_an_out_form_has_its_own_name_with_outputs_first() -> None:

@@ -60,9 +60,10 @@ ORDER = {
         "cpp_names", "formula_scope", "model", "node_analysis", "autograd_plan", "schema",
         "tangent_analysis",
     ],
+    "forms": ["errors", "model", "schema", "variants"],
     "autograd_analysis": [
-        "errors", "formula_scope", "kernel_analysis", "model", "node_analysis",
-        "autograd_plan", "schema", "type_table", "variants",
+        "errors", "formula_scope", "forms", "kernel_analysis", "model", "node_analysis",
+        "autograd_plan", "schema", "type_table",
     ],
     "layout_analysis": [
         "cpp_names", "dispatch_keys", "errors", "model", "plan", "schema", "type_table",
@@ -71,7 +72,7 @@ ORDER = {
     "precomputed": [
         "cpp_names", "errors", "model", "plan", "schema", "schema_parser", "type_table",
     ],
-    "sample_analysis": ["dtypes", "errors", "model", "schema", "variants"],
+    "sample_analysis": ["dtypes", "errors", "forms", "model", "schema"],
     "dtype_analysis": [
         "cpp_names", "dispatch_keys", "errors", "model", "plan", "schema", "type_table",
     ],
@@ -91,7 +92,7 @@ ORDER = {
         "cpp_names", "call_analysis", "dispatch_keys", "layout_analysis", "model", "plan", "schema",
         "structured_analysis", "type_table",
     ],
-    "declared_forms": ["model", "plan", "schema", "variants"],
+    "declared_forms": ["forms", "model", "plan", "schema", "variants"],
     "dispatch_analysis": [
         "cpp_names", "call_analysis", "declared_forms", "dispatch_keys", "dtype_analysis", "errors",
         "layout_analysis", "model", "plan", "rule_calls", "structured_analysis", "structured_calls",
@@ -102,9 +103,9 @@ ORDER = {
     ],
     "analysis": [
         "cpp_names", "autograd_analysis", "batching_analysis", "call_analysis", "declared_forms",
-        "derivative_helpers", "dispatch_analysis", "errors", "formula", "layout_analysis", "model",
-        "override_analysis", "plan", "rule_calls", "sample_analysis", "structured_analysis",
-        "variants",
+        "derivative_helpers", "dispatch_analysis", "errors", "formula", "forms", "layout_analysis",
+        "model", "override_analysis", "plan", "rule_calls", "sample_analysis",
+        "structured_analysis", "variants",
     ],
     "template": [],
     "output": ["layout"],
