@@ -64,6 +64,15 @@ FAILURES = {
     "no_half_backward": ("dtypes", "torch.bfloat16 is in `dtypes:`, and backward raises"),
     "bad_half_backward": ("dtypes", "gradients, torch.bfloat16 against float64: .*not close"),
     "number_here": ("device", r"against the CPU: results \[8\], not \[7\]"),
+    "ignores_factor": ("gradcheck", "with factor=1.375: Jacobian mismatch"),
+    "ignores_scalar": ("forward_mode", "with factor=1.375: Jacobian computed with forward mode"),
+    "ignores_weight": ("gradcheck", r"with weight=\[3\]: Jacobian mismatch .* to input 1"),
+    "ignores_count": ("gradcheck", "with count=2: Jacobian mismatch"),
+    "ignores_keepdim": ("meta", r"with keepdim=True: .*float32\[2, 1\].*float32\[2\] strides"),
+    "real_product": ("gradcheck gradgradcheck", "with a complex x beside real tensors: Expected"),
+    "some_places": ("vmap", "not close"),
+    "no_batches": ("vmap", "RuntimeError: a mistake in a batching rule"),
+    "constant": ("samples", r"none could be made from the schema: add `samples: \[{}\]`"),
 }
 if version() >= (2, 14):  # whose opcheck and torch.compile do not find them
     FAILURES["replaced.out"] = ("forms meta compile_dynamic", FAILURES["replaced.out"][1])
@@ -76,7 +85,8 @@ WITHOUT_A_MISTAKE = set(
     "right made single integers complexes rounded on_devices frozen_backward grown parts parts.out "
     "looks_up halve no_room twice no_second draws factory drawn mixed noisy tied replaced "
     "places.out equals equals_ to_float8 only_doubles steps "
-    "highest pooled real_gradient one_gradient remembers_ remembers nonzero_places rows".split()
+    "highest pooled real_gradient one_gradient remembers_ remembers nonzero_places rows "
+    "unknown_mode other_constant".split()
 ) - set(FAILURES)
 
 
@@ -126,6 +136,12 @@ def test_what_an_operator_refuses_by_name_is_no_failure(faulty_report):
     }
     reason = faulty_report.cells["no_second", "gradgradcheck"].reason
     assert reason == "derivative for faultytest::twice is not implemented"
+
+
+def test_what_no_formula_is_checked_with_is_said(faulty_report):
+    lines = [x for x in str(faulty_report).splitlines() if "no formula is checked" in x]
+    assert "unknown_mode: no formula is checked with another mode, place" in lines
+    assert not any(x.startswith(("ignores_", "right")) for x in lines)
 
 
 def test_the_end_is_an_error_that_counts(faulty_library):

@@ -12,7 +12,7 @@ import pytest
 from library_build import ROOT
 
 CHECKS = 16
-TESTS = 83 * CHECKS
+TESTS = 94 * CHECKS
 
 
 def run_pytest(folder, *arguments, pytest=(sys.executable, "-m", "pytest")):

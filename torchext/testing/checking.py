@@ -213,7 +213,7 @@ def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | N
                     CHECKS["samples"](subject)
                 except AssertionError as error:
                     raise Unavailable("the check of samples fails") from error
-            CHECKS[name](subject)
+            note = CHECKS[name](subject)
             if subject.device.type != "cpu":
                 torch.accelerator.synchronize(subject.device)  # its errors are of this check
     except NotApplicable as reason:
@@ -225,7 +225,7 @@ def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | N
         if not isinstance(error, AssertionError) or not text:
             text = f"{type(error).__name__}: {text}"
         return State.FAILED, text, error
-    return State.PASSED, "", None
+    return State.PASSED, note or "", None
 
 
 @contextlib.contextmanager

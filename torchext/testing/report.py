@@ -38,7 +38,7 @@ class Cell:
     operator: str
     check: str
     state: State
-    reason: str = ""  # why there is nothing to check, what is known or refused, or the error
+    reason: str = ""  # why nothing is checked, what is known or refused, the error, or a note
     seconds: float = 0.0
     error: BaseException | None = field(default=None, compare=False, repr=False)
 
@@ -123,7 +123,11 @@ class Report:
             "kernels for PyTorch's own, not checked": self.overrides,
             f"of {self.namespace} and not of its spec, not checked": self.others,
         }
-        return [f"{what}: {', '.join(names)}" for what, names in several.items() if names]
+        lines = [f"{what}: {', '.join(names)}" for what, names in several.items() if names]
+        for cell in self.cells.values():
+            if cell.check == "samples" and cell.state is State.PASSED and cell.reason:
+                lines.append(f"{cell.operator}: no formula is checked with another {cell.reason}")
+        return lines
 
     def _idle_checks(self) -> list[str]:
         """The checks that had nothing to check of any operator, and why."""

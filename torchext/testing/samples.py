@@ -35,6 +35,13 @@ def samples_of(facts: Facts) -> tuple[list[Sample], bool]:
     return list(itertools.islice(_made(facts), _MOST_MADE)), True
 
 
+def takes_nothing(facts: Facts) -> bool:
+    """Whether the operator can be called without arguments, which is the sample `{}`."""
+    outs = {a.name for a in out_arguments(facts.overload)}
+    arguments = [a for a in facts.overload._schema.arguments if a.name not in outs]
+    return all(a.has_default_value() for a in arguments)
+
+
 def call_of(
     facts: Facts,
     sample: Sample,
@@ -50,7 +57,7 @@ def call_of(
         torch.default_generator.manual_seed(seed)  # of the CPU, where the values are made
         for name, value in sample.items():
             arguments[name] = _decoded(value, dtype, device)
-            for tensor in _tensors_in(value):
+            for tensor in tensors_in(value):
                 if not tensor.get("requires_grad", True):
                     without_gradient.add(name)
                 if "dtype" in tensor:
@@ -97,7 +104,7 @@ def could_index(sample: Sample, dtype: torch.dtype) -> bool:
     """Whether a tensor of integers has elements, which may be places in another tensor; `dtype` is
     that of tensors whose samples say none."""
     for value in sample.values():
-        for tensor in _tensors_in(value):
+        for tensor in tensors_in(value):
             own = getattr(torch, tensor["dtype"]) if "dtype" in tensor else dtype
             if is_integer(own) and ("values" in tensor or 0 not in tensor["size"]):
                 return True
@@ -106,20 +113,21 @@ def could_index(sample: Sample, dtype: torch.dtype) -> bool:
 
 def sizes_in(sample: Sample) -> list[int]:
     """Every size of a dimension of a tensor, each once, that no tensor with `values` has."""
-    tensors = [tensor for value in sample.values() for tensor in _tensors_in(value)]
+    tensors = [tensor for value in sample.values() for tensor in tensors_in(value)]
     fixed = {n for t in tensors if "values" in t for n in torch.tensor(_numbers(t["values"])).shape}
     sizes = dict.fromkeys(n for tensor in tensors for n in tensor.get("size", ()))
     return [n for n in sizes if n not in fixed]
 
 
-def _tensors_in(value: Any) -> Iterator[dict[str, Any]]:
+def tensors_in(value: Any) -> Iterator[dict[str, Any]]:
+    """What a value of the table says of each of its tensors."""
     if isinstance(value, dict) and "tensor" in value:
         yield value["tensor"]
     elif isinstance(value, dict):
-        yield from _tensors_in(list(value.values()))
+        yield from tensors_in(list(value.values()))
     elif isinstance(value, list):
         for item in value:
-            yield from _tensors_in(item)
+            yield from tensors_in(item)
 
 
 def _decoded(value: Any, dtype: torch.dtype, device: torch.device) -> Any:
@@ -221,7 +229,7 @@ def _made(facts: Facts) -> Iterator[Sample]:
                 size = first if index == 0 else others
                 dtype = dtypes[min(index, 1)] if a in tensors else None
                 sample[a.name] = _guess(a.type, size, dtype, a.N)
-            if _is_taken(facts, sample):
+            if is_taken(facts, sample):
                 yield sample
                 break
 
@@ -255,9 +263,9 @@ def _guess(type_: torch._C.JitType, size: list[int], dtype: str | None, length: 
     return values.get(text, _UNKNOWN)
 
 
-def _is_taken(facts: Facts, sample: Sample) -> bool:
+def is_taken(facts: Facts, sample: Sample, dtype: torch.dtype = torch.float32) -> bool:
     """Whether the operator's Meta kernel takes the sample: it computes sizes and reads nothing."""
-    call = call_of(facts, sample, torch.float32)
+    call = call_of(facts, sample, dtype)
     outs = {a.name: torch.empty(0, device="cpu") for a in out_arguments(facts.overload)}
     call = call.with_arguments({**call.arguments, **outs})
     try:

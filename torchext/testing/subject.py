@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from .calls import Call, out_arguments, tensors_of, written_arguments
 from .facts import Facts, overload_of
 from .samples import Sample, call_of, samples_of
+from .variations import Variations, variations_of
 
 # Every dtype that is tried, in the order in which a check that needs one takes it.
 DTYPES = (
@@ -99,6 +100,11 @@ class Subject:
     def depends_on_values(self) -> bool:
         """Whether sizes or numbers that it returns depend on values, which Meta does not have."""
         return bool(_TAGS_OF_VALUES & set(self.overload.tags))
+
+    @cached_property
+    def variations(self) -> Variations:
+        """Samples that differ from the operator's in one argument."""
+        return variations_of(self)
 
     def runs_on(self, device: torch.device) -> bool:
         """Whether there is a kernel that the device can run, its own or a fallback."""

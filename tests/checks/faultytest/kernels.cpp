@@ -399,4 +399,57 @@ at::Tensor& equals_cpu_(Tensor& x, const Tensor& y) {
   return x.eq_(y);
 }
 
+at::Tensor scaled_by(const Tensor& x, double factor) {
+  return x * factor;
+}
+
+at::Tensor scaled_by_scalar(const Tensor& x, const at::Scalar& factor) {
+  return x * factor;
+}
+
+void weighted(const Tensor& x, const std::optional<Tensor>& weight, const Tensor& out) {
+  out.copy_(weight.has_value() ? x * *weight : x);
+}
+
+void scaled_by_count(const Tensor& x, int64_t count, const Tensor& out) {
+  out.copy_(x * count);
+}
+
+at::Tensor last_summed(const Tensor& x, bool keepdim) {
+  return x.sum(-1, keepdim);
+}
+
+at::Tensor last_summed_without_dim(const Tensor& x, bool /*keepdim*/) {
+  return x.sum(-1);
+}
+
+at::Tensor in_mode(const Tensor& x, std::string_view /*mode*/, int64_t /*place*/) {
+  return x.clone();
+}
+
+at::Tensor product(const Tensor& x, const Tensor& y) {
+  return x * y;
+}
+
+at::Tensor places_or_sum(const Tensor& x, bool sums) {
+  return sums ? x.sum() : x.nonzero();
+}
+
+at::Tensor places_or_two_sums(const Tensor& x, bool sums) {
+  TORCH_CHECK(sums, "vmap: we do not support numbers of places that differ");
+  return x.sum() * 2;
+}
+
+at::Tensor no_batches(const Tensor& /*x*/) {
+  TORCH_CHECK(false, "a mistake in a batching rule");
+}
+
+at::Tensor constant(double fill) {
+  return at::full({2}, fill);
+}
+
+at::Tensor other_constant() {
+  return constant(3);
+}
+
 } // namespace faultytest::native

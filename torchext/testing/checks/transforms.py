@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
+import re
 from collections.abc import Callable, Iterator
 
 import torch
@@ -35,6 +36,11 @@ from ..subject import (
 _OPCHECK_TWO_CALLS = ("test_aot_dispatch_static", "test_aot_dispatch_dynamic")
 _OPCHECK_FAKE = ("test_faketensor", *_OPCHECK_TWO_CALLS)
 _EXAMPLES = 3  # that vmap is given
+# What torch and generated code say of an operator that vmap cannot run.
+_REFUSES_BATCHES = re.compile(
+    r"Batching rule not implemented|vmap: (we do not|it looks like you're|.* is not supported)",
+    re.IGNORECASE,
+)
 # The devices that its test of the registration knows
 _OPCHECK_DEVICES = ("cpu", "cuda", "xpu")
 
@@ -66,7 +72,8 @@ def vmap(subject: Subject) -> None:
     """torch.vmap against a loop: every tensor batched, in the first dimension, in the last or in
     the one and the other in turn, and each one alone."""
     subject.refuse_random()
-    checked = 0
+    compared = 0
+    left_out: list[Exception] = []
     for seed, sample in enumerate(subject.samples):
         call = subject.call(sample, subject.wide_dtype, seed)
         if not subject.fits(call):
@@ -79,10 +86,14 @@ def vmap(subject: Subject) -> None:
             is_lost = [w and d is None for d, w in zip(in_dims, writes)]
             if any(is_lost) and any(is_read):
                 continue  # what is written to has no room for the batch
-            _check_vmap(subject, call, in_dims, examples)
-            checked += 1
-    if not checked:
-        raise NotApplicable("it takes no tensors")
+            try:
+                _check_vmap(subject, call, in_dims, examples)
+                compared += 1
+            except (NotApplicable, Refused) as reason:
+                left_out.append(reason)
+    refusals = [reason for reason in left_out if isinstance(reason, Refused)]
+    if refusals or not compared:
+        raise [*refusals, *left_out, NotApplicable("it takes no tensors")][0]
 
 
 def _batches(count: int) -> list[tuple[int | None, ...]]:
@@ -118,7 +129,7 @@ def _check_vmap(
     try:
         found = torch.func.vmap(function, (*in_dims, *[0] * len(outs)))(*batched, *batched_outs)
     except RuntimeError as error:
-        if "Batching rule not implemented" not in str(error) and not subject.depends_on_values:
+        if not _REFUSES_BATCHES.match(str(error)):
             raise
         raise Refused(str(error).splitlines()[0]) from error
     wanted = tuple(torch.stack(parts) for parts in zip(*loop))

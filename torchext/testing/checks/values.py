@@ -12,7 +12,7 @@ import torch
 from torch.testing._comparison import default_tolerances
 
 from ..calls import Call, gradients, largest, others_of
-from ..samples import is_integer
+from ..samples import is_integer, takes_nothing
 from ..subject import NotApplicable, Refused, Subject, has_gradient
 from .derivatives import is_missing
 from .layouts import assert_close, channels_last, permuted
@@ -22,11 +22,13 @@ _STEPS_OF_BACKWARD = 8  # so many times as many roundings as a result has
 _FEW = 10  # one of so many
 
 
-def samples(subject: Subject) -> None:
+def samples(subject: Subject) -> str:
     """There are samples, of the spec or made from the schema and the Meta kernel, that fit what is
-    written to, and a kernel that the device can run: the other checks need them."""
+    written to, and a kernel that the device can run: the other checks need them. Returns which
+    arguments of an operator with formulas have one value only, where other checks need another."""
+    hint = "samples: [{}]" if takes_nothing(subject.facts) else "samples:"
     assert subject.samples, (
-        "there are no samples, and none could be made from the schema: add `samples:`"
+        f"there are no samples, and none could be made from the schema: add `{hint}`"
     )
     assert subject.runs_on(subject.device), (
         f"there is no kernel for {subject.device}, on which the checks run"
@@ -36,6 +38,8 @@ def samples(subject: Subject) -> None:
     assert calls, "no sample has a result that fits what is written to: add `samples:`"
     if subject.device.type != "cpu":
         _check_where_they_run(subject, calls)
+    has_formulas = subject.facts.gradients or subject.facts.tangents
+    return ", ".join(subject.variations.constant) if has_formulas else ""
 
 
 def _check_where_they_run(subject: Subject, calls: list[Call]) -> None:
