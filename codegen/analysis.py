@@ -22,6 +22,7 @@ from .declared_forms import Forms
 from .derivative_helpers import Topic, needed_topics
 from .dispatch_analysis import kernels_of
 from .errors import Errors
+from .form_tags import FormTags
 from .forms import FunctionalForms
 from .formula import called_functions
 from .layout_analysis import layout_tags
@@ -31,7 +32,7 @@ from .plan import KernelPlan, OperatorPlan, Parameter, Plan, Signature
 from .rule_calls import rule_plan
 from .sample_analysis import SampleAnalysis
 from .structured_analysis import StructuredAnalysis
-from .variants import derive_schema, form_tag
+from .variants import derive_schema
 
 # Namespaces inside a library's own: no function can have these names.
 _KERNEL_NAMESPACES = ("meta", "native")
@@ -89,6 +90,7 @@ class _OwnOperators:
         self.autograd = AutogradAnalysis(namespace, operators, derivatives, forms, errors)
         self.structured = StructuredAnalysis(namespace, operators, errors)
         self.forms = Forms(forms)
+        self.form_tags = FormTags(operators, errors)
         self.samples = SampleAnalysis(operators, forms, errors)
 
     def plan(self, operator: Operator, group: str, shard: int) -> OperatorPlan:
@@ -98,7 +100,7 @@ class _OwnOperators:
             operator=operator,
             group=group,
             shard=shard,
-            tags=_tags(operator),
+            tags=_tags(operator, self.form_tags.tag(operator)),
             handle=cpp_names.handle_name(operator.name.identifier),
             signature=signature_of(operator),
             api_name=None,
@@ -157,10 +159,9 @@ def _group(operator: Operator) -> str:
     return (base if base.startswith("__") else base.rstrip("_") or base).lower()
 
 
-def _tags(operator: Operator) -> tuple[str, ...]:
-    """Those of the entry, and those that its schema's form gives it, as upstream does."""
+def _tags(operator: Operator, form: str | None) -> tuple[str, ...]:
+    """Those of the entry, that of its form, and what follows from its other keys."""
     tags = dict.fromkeys(operator.tags)
-    form = form_tag(operator.func)
     if form:
         tags.setdefault(form)
     tags.update(dict.fromkeys(layout_tags(operator)))

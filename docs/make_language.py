@@ -121,8 +121,10 @@ with one parameter for each argument, tensors and Scalars as T: float for float1
 groups of dtypes are `Integral`, `Floating`, `Complex`, `FloatingAndComplex`, `All` and
 `AllAndComplex`, which hold neither 16-bit floats nor bool.
 
-In-place and out= forms carry the tags `inplace` and `out`, where torch has them. Under `vmap` an
-out= form calls the functional one and copies into the batched tensor, unless its entry has a
+In-place and out= forms carry the tags `inplace` and `out`, where torch has them; an out= form of an
+operator that the library has in functional form as well has no `out`, by which Inductor would call
+it for that one, with the tensors first and the keyword arguments twice. Under `vmap` an out= form
+calls the functional one and copies into the batched tensor, unless its entry has a
 `FuncTorchBatched` kernel; one that is not batched takes no batched result.
 
 """

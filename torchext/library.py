@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import importlib.metadata
 import importlib.util
 import json
@@ -17,7 +16,6 @@ from urllib.request import url2pathname
 
 import torchext
 
-from . import compat
 from .toolchain import record
 from .toolchain.record import BuildRecord
 
@@ -39,8 +37,6 @@ def load_library(name_or_path: str | os.PathLike):
     _LOADED.setdefault(built_for.namespace, path)
     if built_for.python is not None:
         _open_python_part(record.python_part_path(path), built_for.namespace)
-    _tag_compile_cache(path, built_for.namespace)
-    compat.prepare_torch()
     _use_python_warnings()
     import torch
 
@@ -144,6 +140,8 @@ def _open(path: str, namespace: str) -> None:
     error = error_of()
     if error is not None:
         raise ImportError(error.decode())
+    # with Python's lock; the library does so by itself as well, but after a moment
+    getattr(ctypes.PyDLL(path), f"torchext_tag_compile_cache_{namespace}")()
 
 
 def _open_python_part(path: str, namespace: str) -> None:
@@ -164,20 +162,6 @@ def _open_python_part(path: str, namespace: str) -> None:
         raise ImportError(f"{path} cannot register its grad_fn classes: {error}") from error
     for node_class in classes.values():
         torch.autograd.graph.Node.register(node_class)
-
-
-def _tag_compile_cache(path: str, namespace: str) -> None:
-    """Make what torch.compile caches on disk belong to this build of the library.
-
-    Its key knows the names of operators, not the code behind them: after a formula was edited and
-    the library rebuilt, a compiled function would go on with the old gradient.
-    """
-    import torch.compiler.config as config
-
-    digest = hashlib.blake2b(Path(path).read_bytes(), digest_size=8).hexdigest()
-    tags = set(config.cache_key_tag.split())
-    tags = {tag for tag in tags if not tag.startswith(f"{namespace}@")} | {f"{namespace}@{digest}"}
-    config.cache_key_tag = " ".join(sorted(tags))
 
 
 def _build_it(path: str) -> str:

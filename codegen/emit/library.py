@@ -26,8 +26,10 @@ OperatorLibrary& library();
 _SOURCE = """
 $banner
 #include <$namespace/library.h>
+#include <torchext/compile_cache.h>
 
 TORCHEXT_DEFINE_LIBRARY($namespace);
+TORCHEXT_TAG_COMPILE_CACHE($namespace);
 """
 
 

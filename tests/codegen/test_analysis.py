@@ -522,3 +522,22 @@ def test_what_is_overwritten_without_a_differentiable_result_refuses_gradients()
     (op,) = plan(spec(schema), text.replace("\n", f"\n{flags}", 1)).operators
     assert [t.name for t in op.autograd.without_formula] == ["other"]
     assert "other" in [t.name for t in op.autograd.without_tangent]
+
+
+@pytest.mark.parametrize(
+    ("functional", "tagged"),
+    [
+        ("f(Tensor x, int[2] n=1) -> Tensor", False),
+        ("f.other(Tensor x, SymInt[] n=[1, 1]) -> Tensor", False),
+        ("f(Tensor x, int[2] n=1) -> (Tensor, Tensor)", True),
+        ("f(Tensor x, float n=1) -> Tensor", True),
+        ("f(Tensor x, int[2] m=1) -> Tensor", True),
+        ("g(Tensor x, int[2] n=1) -> Tensor", True),
+        ("f_(Tensor(a!) x, int[2] n=1) -> Tensor(a!)", True),
+    ],
+)
+def test_an_out_form_is_tagged_where_torch_takes_it_for_no_functional_one(
+    functional: str, tagged: bool
+) -> None:
+    found = plan(spec(functional, "f.out(Tensor x, int[2] n=1, *, Tensor(a!) out) -> Tensor(a!)"))
+    assert ("out" in operator(found, "f.out").tags) == tagged

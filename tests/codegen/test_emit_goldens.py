@@ -181,8 +181,10 @@ OperatorLibrary& library();
 // This file is free of conditions: use it under any licence.
 
 #include <goldens/library.h>
+#include <torchext/compile_cache.h>
 
 TORCHEXT_DEFINE_LIBRARY(goldens);
+TORCHEXT_TAG_COMPILE_CACHE(goldens);
 """,
         )
 
@@ -1599,7 +1601,7 @@ void register_schemas_0(torch::Library& m) {
   // native_functions.yaml:37
   m.def(
       "scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)",
-      {TORCHEXT_TAG_OUT at::Tag::pt2_compliant_tag});
+      {at::Tag::pt2_compliant_tag});
   // native_functions.yaml:45
   m.def(
       "extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)",
@@ -1607,13 +1609,13 @@ void register_schemas_0(torch::Library& m) {
   // native_functions.yaml:48
   m.def(
       "extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)",
-      {TORCHEXT_TAG_OUT at::Tag::pt2_compliant_tag});
+      {at::Tag::pt2_compliant_tag});
   // native_functions.yaml:57
   m.def("halved(Tensor self, Tensor? weight, SymInt n) -> Tensor", {at::Tag::pt2_compliant_tag});
   // native_functions.yaml:57
   m.def(
       "halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)",
-      {TORCHEXT_TAG_OUT at::Tag::generated, at::Tag::pt2_compliant_tag});
+      {at::Tag::generated, at::Tag::pt2_compliant_tag});
   // native_functions.yaml:74
   m.def(
       "swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))",
@@ -2640,7 +2642,6 @@ void add_node_classes_0(PyObject* classes) {
 } // namespace torchext::generated::goldens
 """,
         )
-
 
     def test_operator_table(self):
         self.assertExpectedInline(

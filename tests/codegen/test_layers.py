@@ -93,6 +93,7 @@ ORDER = {
         "structured_analysis", "type_table",
     ],
     "declared_forms": ["forms", "model", "plan", "schema", "variants"],
+    "form_tags": ["errors", "model", "schema", "variants"],
     "dispatch_analysis": [
         "cpp_names", "call_analysis", "declared_forms", "dispatch_keys", "dtype_analysis", "errors",
         "layout_analysis", "model", "plan", "rule_calls", "structured_analysis", "structured_calls",
@@ -103,8 +104,8 @@ ORDER = {
     ],
     "analysis": [
         "cpp_names", "autograd_analysis", "batching_analysis", "call_analysis", "declared_forms",
-        "derivative_helpers", "dispatch_analysis", "errors", "formula", "forms", "layout_analysis",
-        "model", "override_analysis", "plan", "rule_calls", "sample_analysis",
+        "derivative_helpers", "dispatch_analysis", "errors", "form_tags", "formula", "forms",
+        "layout_analysis", "model", "override_analysis", "plan", "rule_calls", "sample_analysis",
         "structured_analysis", "variants",
     ],
     "template": [],

@@ -5,6 +5,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -26,6 +28,11 @@ inline std::string shared_object_path(const void* address) {
 inline bool hold_while_forking(void (*lock)(), void (*unlock)()) {
   pthread_atfork(lock, unlock, unlock);
   return true;
+}
+
+/// Whether this thread is the one that the process began with.
+inline bool is_main_thread() {
+  return syscall(SYS_gettid) == getpid();
 }
 
 /// A function that some library of the process makes visible; nullptr where there is none.
