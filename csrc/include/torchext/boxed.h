@@ -7,6 +7,7 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
+#include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -95,6 +96,44 @@ inline bool same_alias(const c10::Argument& a, const c10::Argument& b) {
 
 inline bool is_view(const c10::Argument& result) {
   return result.alias_info() != nullptr && !is_written(result);
+}
+
+/// What an out= form has no argument for where its functional form makes a tensor of given options:
+/// the tensor that it writes to has them. A device that an input has is not said again: what traces
+/// the call with stand-ins for tensors would take it literally.
+inline c10::IValue option_of(const at::Tensor& out, bool has_device, const std::string& name) {
+  if (out.defined() && name == "dtype") {
+    return out.scalar_type();
+  }
+  if (out.defined() && name == "layout") {
+    return out.layout();
+  }
+  return out.defined() && name == "device" && !has_device ? c10::IValue(out.device())
+                                                          : c10::IValue();
+}
+
+/// The arguments of another form of an operator, by name, out of those of one that writes.
+inline std::vector<c10::IValue> arguments_of(
+    const c10::FunctionSchema& other,
+    const c10::FunctionSchema& schema,
+    const std::vector<c10::IValue>& values) {
+  at::Tensor out;
+  bool has_device = false;
+  for (size_t i = values.size(); i-- > 0;) {
+    const bool is_out = schema.arguments()[i].kwarg_only() && is_written(schema.arguments()[i]);
+    const auto look = [&](const at::Tensor& tensor) {
+      has_device = has_device || (!is_out && out.defined() && tensor.device() == out.device());
+      out = is_out ? tensor : out;
+    };
+    for_each_boxed_tensor(look, values[i]);
+  }
+  std::vector<c10::IValue> found;
+  for (const c10::Argument& argument : other.arguments()) {
+    const auto index = schema.argumentIndexWithName(argument.name());
+    found.push_back(
+        index.has_value() ? values[*index] : option_of(out, has_device, argument.name()));
+  }
+  return found;
 }
 
 } // namespace detail

@@ -100,14 +100,15 @@ class OutFormOf final : public detail::DeclaredForm {
     const auto count = schema.arguments().size();
     const std::vector<c10::IValue> values(stack->end() - static_cast<int64_t>(count), stack->end());
     torch::jit::drop(*stack, count);
-    torch::jit::Stack results;
     std::vector<c10::IValue> outs;
     for (size_t i = 0; i < count; ++i) {
       const c10::Argument& argument = schema.arguments()[i];
-      const bool is_out = argument.kwarg_only() && detail::is_written(argument);
-      (is_out ? outs : results).push_back(values[i]);
+      if (argument.kwarg_only() && detail::is_written(argument)) {
+        outs.push_back(values[i]);
+      }
     }
     const c10::OperatorHandle called = other();
+    torch::jit::Stack results = detail::arguments_of(called.schema(), schema, values);
     if (is_inplace(called.schema())) {
       results[0] = detail::cloned(results[0]);
     }

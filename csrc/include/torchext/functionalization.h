@@ -53,20 +53,6 @@ inline void check_on_meta(const c10::OperatorHandle& op, const std::vector<c10::
   op.callBoxed(&stack);
 }
 
-/// The arguments of the functional form, by name, out of those of another form.
-inline torch::jit::Stack functional_arguments(
-    const c10::FunctionSchema& functional,
-    const c10::FunctionSchema& schema,
-    const std::vector<c10::IValue>& values) {
-  torch::jit::Stack found;
-  for (const c10::Argument& argument : functional.arguments()) {
-    const auto index = schema.argumentIndexWithName(argument.name());
-    TORCH_INTERNAL_ASSERT(index.has_value(), schema, " has no argument ", argument.name());
-    found.push_back(values[*index]);
-  }
-  return found;
-}
-
 } // namespace detail
 
 /// The kernel: of the form that it is registered for, by the functional form that it is made with.
@@ -132,7 +118,7 @@ class FunctionalizedBy final : public c10::OperatorKernel {
     detail::check_on_meta(op, inner);
     const c10::OperatorHandle functional =
         c10::Dispatcher::singleton().findSchemaOrThrow(name_.c_str(), overload_.c_str());
-    auto results = detail::functional_arguments(functional.schema(), op.schema(), inner);
+    auto results = detail::arguments_of(functional.schema(), op.schema(), inner);
     functional.callBoxed(&results);
     return results;
   }
