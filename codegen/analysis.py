@@ -235,12 +235,21 @@ def _with_api(plans: list[OperatorPlan]) -> list[OperatorPlan]:
     names = {h: schemas[h].name.base + ("_out" if schemas[h].is_out else "") for h in apis}
     while clashing := _clashing(names, apis):
         names |= {handle: handle for handle in clashing}
-    return [
-        dataclasses.replace(p, api_name=cpp_names.identifier(names[p.handle]), api=apis[p.handle])
-        if p.handle in apis
-        else p
-        for p in plans
-    ]
+    return [_with_name(p, names, apis[p.handle]) if p.handle in apis else p for p in plans]
+
+
+def _with_name(plan: OperatorPlan, names: dict[str, str], api: Signature) -> OperatorPlan:
+    """The plan with its function's name, and that which ATen gives to one that takes SymInt."""
+    name = names[plan.handle]
+    types = {type_.name for a in plan.operator.func.arguments for type_ in a.type.walk()}
+    twin = f"{name}_symint"
+    has_twin = "SymInt" in types and twin not in names.values()
+    return dataclasses.replace(
+        plan,
+        api_name=cpp_names.identifier(name),
+        symint_api_name=twin if has_twin else None,
+        api=api,
+    )
 
 
 def _api(plan: OperatorPlan) -> Signature | None:

@@ -228,6 +228,7 @@ class OperatorPlan:
     override: OverridePlan | None = None  # None: the operator is the library's own
     form_of: OperatorName | None = None  # the functional form of an in-place or out= form
     samples: tuple[dict[str, Any], ...] = ()  # arguments for the generated tests, as in JSON
+    symint_api_name: str | None = None  # ATen's second name of a function that takes SymInt
 
     @cached_property
     def schema(self) -> str:
@@ -279,7 +280,12 @@ class Plan:
     @cached_property
     def group_of_api(self) -> dict[str, str]:
         """The group of each operator that formulas can call, by the name they call it by."""
-        return {op.api_name: op.group for op in self.operators if op.api_name}
+        return {
+            name: op.group
+            for op in self.operators
+            for name in (op.api_name, op.symint_api_name)
+            if name is not None
+        }
 
     def shard(self, index: int) -> list[OperatorPlan]:
         """The operators of one shard, in YAML order."""

@@ -133,7 +133,7 @@ def _api(namespace: str, operators: list[OperatorPlan]) -> str | list[str]:
     """The functions of the C++ API; nothing where all of a group are written by hand."""
     if not operators:
         return []
-    functions = _joined(_function(namespace, op) for op in operators)
+    functions = _joined(_function(namespace, *named) for op in operators for named in _names(op))
     return fill(_API, namespace=namespace, functions=functions).rstrip()
 
 
@@ -159,13 +159,18 @@ def _handle(op: OperatorPlan, signature: Signature) -> str:
     )
 
 
-def _function(namespace: str, op: OperatorPlan) -> str:
+def _names(op: OperatorPlan) -> Iterator[tuple[OperatorPlan, str]]:
+    """The operator with each of its names."""
+    yield from ((op, name) for name in (op.api_name, op.symint_api_name) if name is not None)
+
+
+def _function(namespace: str, op: OperatorPlan, name: str) -> str:
     doc = op.operator.doc.strip() or f"{op.schema}"
     return fill(
         _FUNCTION,
         namespace=namespace,
         doc=[_comment(line) for line in doc.splitlines()],
-        prototype=op.api.prototype(op.api_name, defaults=True),
+        prototype=op.api.prototype(name, defaults=True),
         handle=op.handle,
         arguments=op.signature.names,
     )

@@ -243,6 +243,20 @@ def test_overloads_of_the_same_types_have_names_of_their_own() -> None:
     assert names == ["f_a_b", "f_a", "f"]
 
 
+def test_a_function_that_takes_symint_has_atens_second_name() -> None:
+    schemas = "f(Tensor x, SymInt[2] n) -> Tensor", "g(Tensor x, int n) -> Tensor"
+    found = plan(spec(*schemas, "f.out(Tensor x, SymInt[2] n, *, Tensor(a!) out) -> Tensor(a!)"))
+    names = [(op.api_name, op.symint_api_name) for op in found.operators]
+    assert names == [("f", "f_symint"), ("g", None), ("f_out", "f_out_symint")]
+    assert found.group_of_api["f_symint"] == "f"
+
+
+def test_an_operator_of_its_own_keeps_the_second_name() -> None:
+    found = plan(spec("f(Tensor x, SymInt n) -> Tensor", "f_symint(Tensor x, SymInt n) -> Tensor"))
+    names = [(op.api_name, op.symint_api_name) for op in found.operators]
+    assert names == [("f", None), ("f_symint", "f_symint_symint")]
+
+
 def test_an_out_form_has_its_own_name_with_outputs_first() -> None:
     (op,) = plan(spec("f.out(Tensor x, int n=1, *, Tensor(a!) out) -> Tensor(a!)")).operators
     assert (op.api_name, op.api and op.api.names) == ("f_out", "out, x, n")
