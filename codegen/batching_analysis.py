@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
+from . import cpp_names, type_table
 from .errors import Errors, did_you_mean
-from .model import Operator
-from .plan import BatchingRule
+from .model import Line, Operator
+from .plan import BatchingCondition, BatchingRule
 from .schema import OperatorName
+from .shape_expression import Mistake, Translator, Value, parse
 from .structured_analysis import Group
 
 _KEY = "FuncTorchBatched"
-_RULES = ("pointwise", "leading", "leading(arguments)")
-_RULE = re.compile(r"(\w+)(?:\s*\(([^()]*)\))?")
+_RULES = ("pointwise", "leading", "leading(arguments)", "leading if condition")
+_RULE = re.compile(r"(\w+)(?:\s*\(([^()]*)\))?(?:\s+if\s+(?P<condition>.+))?", re.DOTALL)
 
 
 def batching_rule(
@@ -24,7 +28,7 @@ def batching_rule(
     source = operator
     if operator.vmap is None:
         source = operator.origin or (group.out if group else operator)
-    rule = _rule(source, Errors() if source is not operator else errors)
+    rule = _rule(source, operator, Errors() if source is not operator else errors)
     if form is not None:
         return BatchingRule("out_form_of", form=form)
     has_own = operator.manual_kernel_registration or _has_kernel(operator)
@@ -35,19 +39,54 @@ def _has_kernel(operator: Operator) -> bool:
     return any(entry.key == _KEY for entry in operator.dispatch or ())
 
 
-def _rule(operator: Operator, errors: Errors) -> BatchingRule | None:
-    """What an entry's `vmap:` says."""
+def _rule(operator: Operator, form: Operator, errors: Errors) -> BatchingRule | None:
+    """What an entry's `vmap:` says of itself, or of a form that shares it."""
     if operator.vmap is None or not _can_have_rule(operator, errors):
         return None
-    match = _RULE.fullmatch(operator.vmap.strip())
-    kind, names = match.groups() if match else (None, None)
+    match = _RULE.fullmatch(operator.vmap)
+    kind, names, text = match.groups() if match else (None, None, None)
+    condition = None
+    if match and text is not None:
+        line = Line(text, operator.at("vmap").after(match.start("condition")))
+        condition = _condition(form, line, errors)
     if kind == "pointwise" and names is None:
-        return BatchingRule("pointwise_rule")
+        return BatchingRule("pointwise_rule", condition=condition)
     if kind == "leading":
-        return BatchingRule("leading_rule", _rows(operator, names, errors))
+        return BatchingRule("leading_rule", _rows(operator, names, errors), condition)
     hint = did_you_mean(operator.vmap, _RULES, "it takes")
     errors.add(operator.at("vmap"), f"'vmap' does not take '{operator.vmap}'", hint)
     return None
+
+
+def _condition(operator: Operator, line: Line, errors: Errors) -> BatchingCondition | None:
+    """What follows `if`, of the arguments as an example of the batch has them."""
+    node = parse(line, errors)
+    if node is None:
+        return None
+    try:
+        value = Translator(operator.func.arguments).value(node, "bool")
+        if value.uses:
+            name = min(value.uses)
+            hint = f"say '{name} is not None and ...'"
+            raise Mistake(node, f"'{name}' may be missing", hint)
+        return BatchingCondition(tuple(_values(operator, node, value)), value.cpp)
+    except Mistake as mistake:
+        errors.add(line.at(mistake.offset), mistake.message, mistake.hint)
+    except RecursionError:
+        errors.add(line.location, "not an expression that can be read")
+    return None
+
+
+def _values(operator: Operator, node: ast.expr, value: Value) -> Iterator[str]:
+    """The statements that take what an expression names from the arguments of a call."""
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    if re.search(r"\bop\b", value.cpp):
+        yield f'constexpr auto op = "{operator.name}";'
+    for index, argument in enumerate(operator.func.arguments):
+        if argument.name in names:
+            type_ = type_table.value_type(argument.type)
+            label = cpp_names.parameter_name(argument.name)
+            yield f"const auto {label} = unboxed<{type_}>(torchext_values[{index}]);"
 
 
 def _can_have_rule(operator: Operator, errors: Errors) -> bool:

@@ -189,12 +189,21 @@ class StructuredPlan:
 
 
 @dataclass(frozen=True)
+class BatchingCondition:
+    """What must hold of a call for its batching rule to serve it."""
+
+    values: tuple[str, ...]  # the statements that take the arguments that it names from a call
+    cpp: str
+
+
+@dataclass(frozen=True)
 class BatchingRule:
     """How a call serves a whole batch: a function of torchext/batching.h, and what it is given; or
     the functional form that an out= form calls."""
 
     function: str
     rows: tuple[str, ...] = ()  # the arguments that have the leading dimension
+    condition: BatchingCondition | None = None
     form: OperatorName | None = None
 
 

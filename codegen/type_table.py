@@ -174,6 +174,12 @@ def argument_type(
     return row.argument if row else None
 
 
+def value_type(type_: Type) -> str | None:
+    """The C++ type of a local variable that holds an argument."""
+    row = _row(type_.bare())
+    return row.value if row else None
+
+
 def _row_without_symint(type_: Type) -> Row | None:
     """The row with integers in place of SymInt; None where the dispatcher has no SymInt there."""
     return _row(without_symint(type_)) if _row(type_) else None

@@ -207,7 +207,13 @@ operator runs for each example.
 
 - func: lookup(Tensor table, Tensor index) -> Tensor
   vmap: leading(index)
+
+- func: pooled(Tensor x, int[] kernel) -> Tensor
+  vmap: leading if x.dim == 4          # [batch, channels, height, width]; three are one example
 ```
+
+A condition is of one example, in the language of `meta:`; where it does not hold the operator runs
+for each example.
 
 Nested vmap and every `in_dims` are served, and in-place and out= forms too: what is written to must
 be batched if an argument is, and is not resized. A result that does not have the batch dimension

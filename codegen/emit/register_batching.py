@@ -21,6 +21,7 @@ $runtime
 namespace torchext::generated::$namespace {
 namespace {
 
+$conditions
 void register_batching_$index(torch::Library& m) {
 $impls
 }
@@ -29,6 +30,14 @@ const bool registered_batching_$index = library().add($arguments);
 
 } // namespace
 } // namespace torchext::generated::$namespace
+"""
+
+_CONDITION = """
+// $location
+bool batches_$handle(const std::vector<c10::IValue>& torchext_values) {
+  $values
+  return shape::decided($condition);
+}
 """
 
 
@@ -42,6 +51,7 @@ def emit(plan: Plan) -> Iterator[File]:
                 banner=banner(__name__, plan.specs),
                 namespace=plan.namespace,
                 index=str(index),
+                conditions=[text for op, rule in rules for text in _condition(op, rule)],
                 runtime=sorted({_header(rule) for _, rule in rules}),
                 impls=[line for op, rule in rules for line in _impl(plan.namespace, op, rule)],
                 arguments=[
@@ -58,10 +68,26 @@ def _header(rule: BatchingRule) -> str:
 
 
 def _impl(namespace: str, op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:
-    arguments = ""
+    arguments = []
     if rule.form:
-        arguments = f'"{namespace}::{rule.form.base}", "{rule.form.overload}"'
+        arguments = [f'"{namespace}::{rule.form.base}"', f'"{rule.form.overload}"']
     elif rule.rows:
-        arguments = "{" + ", ".join(f'"{name}"' for name in rule.rows) + "}"
+        arguments = ["{" + ", ".join(f'"{name}"' for name in rule.rows) + "}"]
     yield f"  // {op.spec_line}"
-    yield f'  m.impl("{op.operator.name}", {rule.function}({arguments}));'
+    if rule.condition is None:
+        yield f'  m.impl("{op.operator.name}", {rule.function}({", ".join(arguments)}));'
+        return
+    name = f"batches_{op.handle}"
+    yield f'  m.impl("{op.operator.name}", {rule.function}({", ".join([*arguments, f"&{name}"])}));'
+
+
+def _condition(op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:
+    """The function that says whether a rule serves a call."""
+    if rule.condition is not None:
+        yield fill(
+            _CONDITION,
+            location=op.spec_line,
+            handle=op.handle,
+            values=list(rule.condition.values),
+            condition=rule.condition.cpp,
+        )

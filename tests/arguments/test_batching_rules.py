@@ -65,6 +65,53 @@ def test_one_call_or_one_for_each_example(argtest) -> None:
         assert calls.count == expected
 
 
+def spread(x, weight=None, times=1):
+    """The composite of ATen's operators that argtest::spread is."""
+    centred = x - x.mean(-1, True) if x.dim() > 1 else x / x.sum()
+    repeated = centred * x.sum() if times > 1 else centred
+    return repeated if weight is None else repeated * weight
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("shape", [(6, 5), (6, 4, 5), (6, 4, 3, 5)])
+def test_a_condition_is_of_one_example(argtest, shape, times, weighted) -> None:
+    x = torch.rand(shape) + 1
+    weight = torch.rand(5) if weighted else None
+    for dim in range(len(shape)):
+        if weighted and dim == len(shape) - 1:
+            continue  # the weight's size is that of the dimension
+        expected = vmap(lambda x: spread(x, weight, times), dim)(x)
+        actual = vmap(lambda x: argtest.spread(x, weight, times), dim)(x)
+        torch.testing.assert_close(actual, expected)
+        written = x.clone()
+        vmap(argtest.spread_, dim, dim)(written)
+        torch.testing.assert_close(written, vmap(spread, dim, dim)(x))
+
+
+def test_a_condition_in_nested_batches(argtest) -> None:
+    x = torch.rand(3, 2, 4, 5) + 1
+    for inner in range(3):
+        actual = vmap(vmap(argtest.spread, inner), 1)(x)
+        torch.testing.assert_close(actual, vmap(vmap(spread, inner), 1)(x))
+
+
+def test_a_condition_that_does_not_hold_makes_a_call_for_each_example(argtest) -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Calls(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.count += func is torch.ops.argtest.spread.default
+            return func(*args, **(kwargs or {}))
+
+    for shape, times, expected in (((7, 4, 5), 1, 1), ((7, 4, 5), 2, 7), ((7, 5), 1, 7)):
+        with Calls() as calls:
+            vmap(lambda x, times=times: argtest.spread(x, None, times))(torch.rand(shape) + 1)
+        assert calls.count == expected
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_written_rows(argtest, dim) -> None:
     x = torch.randn(3, 3, 3)

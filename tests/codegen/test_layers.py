@@ -81,8 +81,11 @@ ORDER = {
         "cpp_names", "errors", "model", "plan", "precomputed", "schema", "type_table",
         "ufunc_analysis", "variants",
     ],
-    "batching_analysis": ["errors", "model", "plan", "schema", "structured_analysis"],
     "shape_expression": ["cpp_names", "dtypes", "errors", "model", "schema"],
+    "batching_analysis": [
+        "cpp_names", "errors", "model", "plan", "schema", "shape_expression", "structured_analysis",
+        "type_table",
+    ],
     "meta_rules": ["cpp_names", "errors", "model", "shape_expression"],
     "rule_calls": [
         "cpp_names", "call_analysis", "dispatch_keys", "errors", "layout_analysis", "meta_rules",

@@ -13,6 +13,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 #include <torchext/boxed.h>
+#include <torchext/shape.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -266,10 +267,37 @@ inline bool promotes_otherwise(const Batch& batch, const std::vector<c10::IValue
 
 } // namespace detail
 
-/// A kernel of FuncTorchBatched. The derived class says what the physical arguments are.
+/// What must hold of a call, as an example of the batch sees its arguments, for a rule to serve it.
+using BatchingCondition = bool (*)(const std::vector<c10::IValue>& values);
+
+/// An argument of a call, for such a condition.
+template <typename T>
+T unboxed(const c10::IValue& value) {
+  return value.to<T>();
+}
+
+template <>
+inline c10::SymInt unboxed(const c10::IValue& value) {
+  return value.toSymInt();
+}
+
+template <>
+inline std::optional<c10::SymInt> unboxed(const c10::IValue& value) {
+  return value.isNone() ? std::nullopt : std::make_optional(value.toSymInt());
+}
+
+template <>
+inline std::vector<c10::SymInt> unboxed(const c10::IValue& value) {
+  return value.toSymIntVector();
+}
+
+/// A kernel of FuncTorchBatched. The derived class says what the physical arguments are; where the
+/// condition does not hold, the operator runs on each example of its own.
 template <typename Rule>
 class BatchingRule : public c10::OperatorKernel {
  public:
+  explicit BatchingRule(BatchingCondition condition) : condition_(condition) {}
+
   void operator()(
       const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
     const c10::impl::ExcludeDispatchKeyGuard guard(c10::DispatchKey::FuncTorchBatched);
@@ -280,13 +308,21 @@ class BatchingRule : public c10::OperatorKernel {
     }
     torch::jit::drop(*stack, call.values().size());
     call.check_written();
+    if (condition_ != nullptr && !condition_(call.values())) {
+      return call.loop(*stack);
+    }
     static_cast<const Rule*>(this)->run(call, *stack);
   }
+
+ private:
+  BatchingCondition condition_;
 };
 
 /// `vmap: pointwise`: the batch dimension stands in front of all dimensions and broadcasts.
 class PointwiseRule final : public BatchingRule<PointwiseRule> {
  public:
+  using BatchingRule::BatchingRule;
+
   void run(const detail::BatchedCall& call, torch::jit::Stack& results) const {
     if (detail::promotes_otherwise(call.batch(), call.values())) {
       return call.loop(results);
@@ -345,7 +381,8 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
 /// one of them is batched, or numbers of rows differ, the operator runs on each example of its own.
 class LeadingRule final : public BatchingRule<LeadingRule> {
  public:
-  explicit LeadingRule(std::vector<std::string> rows) : rows_(std::move(rows)) {}
+  LeadingRule(std::vector<std::string> rows, BatchingCondition condition)
+      : BatchingRule(condition), rows_(std::move(rows)) {}
 
   void run(const detail::BatchedCall& call, torch::jit::Stack& results) const {
     std::vector<at::Tensor> with_rows;
@@ -414,14 +451,15 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
   std::vector<std::string> rows_;
 };
 
-inline torch::CppFunction pointwise_rule() {
-  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<PointwiseRule>());
+inline torch::CppFunction pointwise_rule(BatchingCondition condition = nullptr) {
+  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<PointwiseRule>(condition));
 }
 
 /// rows: the arguments that have the leading dimension.
-inline torch::CppFunction leading_rule(std::initializer_list<const char*> rows) {
-  return torch::CppFunction::makeFromBoxedFunctor(
-      std::make_unique<LeadingRule>(std::vector<std::string>(rows.begin(), rows.end())));
+inline torch::CppFunction leading_rule(
+    std::initializer_list<const char*> rows, BatchingCondition condition = nullptr) {
+  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<LeadingRule>(
+      std::vector<std::string>(rows.begin(), rows.end()), condition));
 }
 
 } // namespace v1

@@ -117,6 +117,17 @@ at::Tensor& argtest::native::rows_(at::Tensor& x, const at::Tensor& y) {
   return x.mul_(y);
 }
 
+at::Tensor argtest::native::spread(
+    const at::Tensor& x, const std::optional<at::Tensor>& weight, int64_t times) {
+  const at::Tensor centred = x.dim() > 1 ? x.sub(x.mean(-1, true)) : x.div(x.sum());
+  const at::Tensor repeated = times > 1 ? centred.mul(x.sum()) : centred;
+  return weight.has_value() ? repeated.mul(*weight) : repeated;
+}
+
+at::Tensor& argtest::native::spread_(at::Tensor& x) {
+  return x.dim() > 1 ? x.sub_(x.mean(-1, true)) : x.div_(x.sum());
+}
+
 at::Tensor argtest::native::total(const at::Tensor& self) {
   return self.sum();
 }
