@@ -16,8 +16,12 @@ from .model import Operator
 from .schema import Schema
 from .variants import form_tag
 
-# What two spellings of a type that torch takes for one may differ in.
-_SPELLING = re.compile(r"(?<=\[)\d+(?=\])|Sym(?=Int)")
+# Types that torch compares as if they were others, and sizes of lists, which it does not compare.
+_ALIKE = {
+    "int": re.compile(r"\b(SymInt|ScalarType|Layout|MemoryFormat|DeviceIndex)\b"),
+    "bool": re.compile(r"\bSymBool\b"),
+    "": re.compile(r"(?<=\[)\d+(?=\])"),
+}
 
 
 class FormTags:
@@ -44,9 +48,15 @@ class FormTags:
 def _call(schema: Schema) -> tuple[object, ...]:
     """What torch compares of a functional operator and an out= form, and how many results.
 
-    Its types have no sizes of lists and no SymInt. Other defaults would keep the two apart; here
-    they do not, since numbers may be written in several ways.
+    Other defaults would keep the two apart; here they do not, since numbers may be written in
+    several ways.
     """
     kept = [a for a in schema.arguments if not a.type.is_write]
-    arguments = tuple((a.name, _SPELLING.sub("", str(a.type.bare())).lower()) for a in kept)
+    arguments = tuple((a.name, _compared(str(a.type.bare()))) for a in kept)
     return schema.name.base, arguments, len(schema.mutated) or len(schema.returns)
+
+
+def _compared(type_: str) -> str:
+    for text, spellings in _ALIKE.items():
+        type_ = spellings.sub(text, type_)
+    return type_

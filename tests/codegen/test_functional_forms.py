@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+import torch
 import upstream_torchgen as upstream
 from spec_runs import operator, plan
 from torchgen.model import SchemaKind
@@ -179,6 +182,30 @@ def test_samples_are_those_of_the_overload() -> None:
     for name, size in {"f_.a": 3, "f.a_out": 3, "f_.b": 4}.items():
         assert samples[name] == ({"x": {"tensor": {"size": [size]}}},)
     assert samples["f.c"] == ()
+
+
+_TYPES = (
+    "int SymInt ScalarType Layout MemoryFormat DeviceIndex Device bool SymBool float Scalar str "
+    "int? SymInt? ScalarType? bool? int[] int[2] SymInt[] SymInt[3] float[] bool[] bool[3] Tensor "
+    "Tensor? Tensor[] Tensor(a) Tensor?[] Generator? Stream complex"
+).split()
+
+
+def test_an_out_form_that_torch_takes_for_that_of_another_overload_has_no_tag_for_it() -> None:
+    torchs = pytest.importorskip("torch._library._out_variant", reason="from torch 2.13 on")
+    text = "".join(
+        f"- func: f{i}.a({first} n, Tensor x) -> Tensor\n"
+        f"- func: f{i}.b_out({second} n, Tensor x, *, Tensor(c!) out) -> Tensor(c!)\n"
+        for i, (first, second) in enumerate(itertools.product(_TYPES, repeat=2))
+    )
+    ops = [op for op in plan(text).operators if op.operator.func.mutated]
+    functional = [op for op in plan(text).operators if not op.operator.func.mutated]
+    for out, other in zip(ops, functional, strict=True):
+        schemas = (torch._C.parse_schema(op.schema) for op in (out, other))
+        assert ("out" in out.tags) is not torchs._signatures_match(*schemas), (
+            out.schema,
+            other.schema,
+        )
 
 
 # Pairs of upstream's whose names do not say that they are: torch functionalizes these by itself.

@@ -243,8 +243,9 @@ class Subject:
         several_dtypes = itertools.product(dtypes, repeat=len(self.outs))
         for several in itertools.islice(several_dtypes, _MOST_DTYPES):
             outs = [first.new_empty(0, dtype=dtype) for dtype in several]
+            given = call.map_tensors(torch.clone)  # it may write to more than the out= tensors
             try:
-                call.with_arguments({**call.arguments, **dict(zip(self.outs, outs))}).run()
+                given.with_arguments({**given.arguments, **dict(zip(self.outs, outs))}).run()
             except (RuntimeError, TypeError, ValueError) as error:
                 refusal = refusal or error  # that of its own dtype says most
                 continue

@@ -24,7 +24,9 @@ namespace kernels = overloadtest::native;
     return at::gelu_(x, approximate);                                                 \
   }                                                                                   \
   at::Tensor& kernels::gelu_##name##_out(const at::Tensor& x, at::Tensor& out) {      \
-    return at::gelu_out(out, x, approximate);                                         \
+    TORCH_CHECK(out.scalar_type() == x.scalar_type());                                \
+    out.resize_(x.sizes()).copy_(at::gelu(x, approximate));                           \
+    return out;                                                                       \
   }                                                                                   \
   void kernels::gelu_##name##_into(const at::Tensor& x, const at::Tensor& out) {      \
     out.copy_(at::gelu(x, approximate));                                              \
