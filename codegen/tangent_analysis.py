@@ -134,17 +134,36 @@ class TangentAnalysis:
         return f"({text}).conj()"
 
     def _linear(self, formula: Formula, count: int) -> str:
-        """The operator itself, at the tangents."""
-        if count > 1 or len(formula.names) > 1 or len(self.scope.func.returns) > 1:
+        """The operator itself, at the tangents: of its results the one that is differentiable."""
+        if count > 1 or len(formula.names) > 1:
             self.errors.add(formula.location, f"'{AUTO_LINEAR}' needs one differentiable result")
         if self.lists:
             what = f"'{AUTO_LINEAR}' cannot be used with the list '{self.lists[0]}'"
             self.errors.add(formula.location, what)
+        self._check_called_again(formula)
         arguments = [f"{n}_t" if n in self.tensors else n for n in self.scope.arguments]
+        # An inherited formula is of the functional form, whose name the node's operator has.
+        handle = self._functional_handle() if self.inherits else f"operators::{self.handle}"
+        call = f"{handle}::call({', '.join(arguments)})"
+        if len(self.scope.results) == 1:
+            return call
+        index = [r.name for r in self.scope.results].index(formula.names[0])
+        return f"::std::get<{index}>({call})"
+
+    def _check_called_again(self, formula: Formula) -> None:
+        """Note what a second call of the operator would do other than compute the tangent."""
         if self.inherits:
-            # Of the functional form, whose name the node's operator has.
-            return f"{self._functional_handle()}::call({', '.join(arguments)})"
-        return f"operators::{self.handle}::call({', '.join(arguments)})"
+            return
+        what = hint = None
+        aside = [n for n in self.written if n not in self.tensors]
+        if aside:
+            what = f"'{AUTO_LINEAR}' would call the operator again, and it writes to '{aside[0]}'"
+            hint = f"write the tangent with a function that leaves '{aside[0]}' as it is"
+        elif "nondeterministic_seeded" in self.scope.operator.tags:
+            what = f"'{AUTO_LINEAR}' would call the operator again, and it draws random numbers"
+            hint = "write the tangent with what the first call drew, such as a mask that it returns"
+        if what:
+            self.errors.add(formula.location, what, hint)
 
     def _functional_handle(self) -> str:
         name = self.entry.scope.operator.name

@@ -47,6 +47,14 @@ def tangents_of(function, primals, tangents):
 # ---- the tangents themselves
 
 
+def test_a_linear_operator_gives_its_differentiable_result_alone_a_tangent(agtest):
+    x, _, x_t, _ = inputs()
+    with forward_ad.dual_level():
+        constant, value = agtest.float_and_value(forward_ad.make_dual(x, x_t))
+        assert forward_ad.unpack_dual(constant).tangent is None
+        torch.testing.assert_close(forward_ad.unpack_dual(value).tangent, 2 * x_t)
+
+
 @pytest.mark.parametrize("given", [(True, True), (True, False), (False, True)], ids=str)
 @pytest.mark.parametrize("name", tangent_calls.ALL)
 def test_tangents_are_those_of_torch_where_one_input_has_none_too(name, given, agtest):
