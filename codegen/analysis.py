@@ -9,13 +9,14 @@ structured_analysis, what a backward node saves and computes in autograd_analysi
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from . import cpp_names
-from .autograd_analysis import AutogradAnalysis
+from .autograd_analysis import AutogradAnalysis, is_composite_implicit
 from .batching_analysis import batching_rule
 from .call_analysis import signature_of
 from .declared_forms import Forms
@@ -31,8 +32,9 @@ from .override_analysis import own_derivatives, plan_override
 from .plan import KernelPlan, OperatorPlan, Parameter, Plan, Signature
 from .rule_calls import rule_plan
 from .sample_analysis import SampleAnalysis
+from .schema import OperatorName
 from .structured_analysis import StructuredAnalysis
-from .variants import derive_schema
+from .variants import copied_form, derive_schema
 
 # Namespaces inside a library's own: no function can have these names.
 _KERNEL_NAMESPACES = ("meta", "native")
@@ -89,7 +91,7 @@ class _OwnOperators:
         forms = FunctionalForms(operators, errors)
         self.autograd = AutogradAnalysis(namespace, operators, derivatives, forms, errors)
         self.structured = StructuredAnalysis(namespace, operators, errors)
-        self.forms = Forms(forms)
+        self.forms = Forms(forms, operators)
         self.form_tags = FormTags(operators, errors)
         self.samples = SampleAnalysis(operators, forms, errors)
 
@@ -110,7 +112,7 @@ class _OwnOperators:
             autograd_by_key=self.autograd.by_key(operator),
             structured=self.structured.plan(operator),
             rule=rule_plan(self.namespace, operator, self.errors),
-            functional_form=self.forms.traced(operator),
+            traced=self.forms.traced(operator),
             batching=batching_rule(operator, structured, self.forms.batched(operator), self.errors),
             form_of=self.forms.compared_with(operator),
             samples=self.samples.samples(operator),
@@ -144,7 +146,34 @@ def _with_variants(operators: list[Operator], errors: Errors) -> list[Operator]:
                     origin=operator,
                 )
                 found.append(variant)
-    return found
+    return [*found, *_copied_forms(found)]
+
+
+def _copied_forms(operators: list[Operator]) -> Iterator[Operator]:
+    """The forms that traced calls become of operators that have no other for it."""
+    names = {op.name.identifier for op in operators}
+    for operator in operators:
+        schema = copied_form(operator.func)
+        is_own = operator.is_override or operator.manual_kernel_registration
+        has_kernel = any(entry.key == "Functionalize" for entry in operator.dispatch or ())
+        if schema is None or is_own or has_kernel or is_composite_implicit(operator):
+            continue
+        numbered = (_numbered(schema.name, number) for number in itertools.count())
+        name = next(name for name in numbered if name.identifier not in names)
+        names.add(name.identifier)
+        yield Operator(
+            location=operator.location,
+            func=dataclasses.replace(schema, name=name),
+            tags=("generated", *({"nondeterministic_seeded"} & set(operator.tags))),
+            pt2_compliant=operator.pt2_compliant,
+            differentiable=operator.differentiable,
+            origin=operator,
+            is_copied_form=True,
+        )
+
+
+def _numbered(name: OperatorName, number: int) -> OperatorName:
+    return dataclasses.replace(name, overload=f"{name.overload}{number or ''}")
 
 
 def _shard_count(operators: int) -> int:
@@ -253,11 +282,12 @@ def _with_name(plan: OperatorPlan, names: dict[str, str], api: Signature) -> Ope
 
 
 def _api(plan: OperatorPlan) -> Signature | None:
-    """The type of an operator's function: what an out= form writes to stands first."""
+    """The type of an operator's function: what an out= form writes to stands first. What only
+    traced calls become has none."""
     operator, signature = plan.operator, plan.signature
-    if signature is None or operator.manual_cpp_binding:
+    if signature is None or operator.manual_cpp_binding or operator.is_copied_form:
         return None
-    outs = {cpp_names.parameter_name(a.name) for a in operator.func.mutated if a.is_kwarg_only}
+    outs = {cpp_names.parameter_name(a.name) for a in operator.func.arguments if a.is_out}
     first = [p for p in signature.parameters if p.name in outs]
     rest = [p for p in signature.parameters if p.name not in outs]
     no_default = {cpp_names.parameter_name(name) for name in operator.cpp_no_default_args}

@@ -18,7 +18,7 @@ from .forms import FunctionalForms
 from .kernel_analysis import kernel_plan
 from .model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
 from .node_analysis import NodeAnalysis
-from .schema import OperatorName, Return
+from .schema import OperatorName, Return, Schema
 
 _COMPOSITE_IMPLICIT = {"CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor"}
 _DEFAULT = "Default"
@@ -93,6 +93,9 @@ class AutogradAnalysis:
             message = f"'{operator.name}' returns a view; formulas are for new or written tensors"
         elif not operator.differentiable:
             message = f"'{operator.name}' has 'differentiable: False' and formulas"
+        elif twice := _returned_twice(func):
+            message = f"two results are '{twice}'; only one of them could have its gradient"
+            hint = "return it once"
         elif odd := [r for r in func.returns if _is_odd_result(r)]:
             message = f"a result of type '{odd[0].type}' cannot have a formula"
         elif not type_table.has_signature(func):
@@ -182,8 +185,16 @@ def _has_gradient(operator: Operator, formulas: tuple[Formula, ...]) -> bool:
     return any(arguments & set(f.names) and f.text != NON_DIFFERENTIABLE for f in formulas)
 
 
+def _returned_twice(func: Schema) -> str | None:
+    """The argument that is written to and is more than one result."""
+    results = func.written_results
+    return next((a.name for a in func.mutated if results.count(a) > 1), None)
+
+
 def _is_odd_result(result: Return) -> bool:
-    return result.type.is_tensor_like and result.type.plain not in ("Tensor", "Tensor[]")
+    is_written = result.type.is_write and result.type.name != "Tensor"
+    is_odd = is_written or result.type.plain not in ("Tensor", "Tensor[]")
+    return result.type.is_tensor_like and is_odd
 
 
 def node_prefix(base: str) -> str:

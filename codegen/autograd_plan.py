@@ -141,17 +141,24 @@ class ResultPlan:
     """One result of an operator in its autograd kernel."""
 
     name: str  # in formulas
-    local: str  # in the kernel; of a result that is an argument, the parameter
+    local: str  # in the kernel; of a result that always is an argument, the parameter
     type: str
     is_differentiable: bool
     is_list: bool = False
     written: str | None = None  # the parameter that this result is
+    is_optional: bool = False  # it is new where the parameter is a missing tensor
+    is_out: bool = False  # the parameter is a keyword-only one, as those of out= forms
     condition: Condition | None = None  # it is differentiable only if this holds
 
     @property
     def flag(self) -> str:
         """The variable that holds the value of the condition."""
         return f"{self.local}_is_differentiable"
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether the result is an argument in every call."""
+        return self.written is not None and not self.is_optional
 
 
 @dataclass(frozen=True)
@@ -180,6 +187,7 @@ class TangentInput:
     needs_raw: bool  # `name`_t_raw, the tangent or an undefined tensor
     is_written: bool = False  # the operator writes to it: zeros that can be written to
     is_original: bool = False  # the value that it had before the operator wrote to it
+    is_copied: bool = False  # its tangent is overwritten before the formula's value is used
 
 
 @dataclass(frozen=True)

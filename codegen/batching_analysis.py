@@ -26,6 +26,8 @@ def batching_rule(
     """The rule of an operator, its own or that of the entry whose kernels it runs; group: that of
     a structured one, form: the functional one of an out= form. Mistakes are noted."""
     source = operator
+    if operator.origin and operator.origin.func.mutated and not operator.func.mutated:
+        return None  # what it copies may not be batched, and becomes a result
     if operator.vmap is None:
         source = operator.origin or (group.out if group else operator)
     rule = _rule(source, operator, Errors() if source is not operator else errors)
@@ -115,7 +117,7 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
 
 def _rows(operator: Operator, names: str | None, errors: Errors) -> tuple[str, ...]:
     """The arguments that have the leading dimension."""
-    arguments = [a for a in operator.func.arguments if not (a.is_kwarg_only and a.type.is_write)]
+    arguments = [a for a in operator.func.arguments if not a.is_out]
     if names is None:
         found = tuple(a.name for a in arguments if a.type.bare().plain == "Tensor")
         if not found:

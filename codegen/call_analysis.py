@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from . import cpp_names, type_table
+from . import cpp_defaults, cpp_names, type_table
 from .autograd_plan import Tensors
 from .model import Operator
 from .plan import Parameter, Signature
@@ -19,7 +19,7 @@ def home_of(key: str) -> str:
 def signature_of(operator: Operator, symint: bool = True) -> Signature | None:
     """The C++ function type of an operator's calls; None where a type has no C++ spelling."""
     const_ref = operator.use_const_ref_for_mutable_tensors
-    result = type_table.return_type(operator.func.returns, const_ref=const_ref)
+    result = type_table.return_type(operator.func, const_ref=const_ref)
     if result is None or operator.func.is_vararg or operator.func.is_varret:
         return None
     parameters = []
@@ -28,9 +28,18 @@ def signature_of(operator: Operator, symint: bool = True) -> Signature | None:
         type_ = type_table.argument_type(arg, symint=symint, const_ref=const_ref, list_ref=list_ref)
         if type_ is None:
             return None
-        default = type_table.default_value(arg, symint=symint)
+        default = cpp_defaults.default_value(arg, symint=symint)
         parameters.append(Parameter(type_, cpp_names.parameter_name(arg.name), default))
     return Signature(result, tuple(parameters))
+
+
+def optional_tensors(operator: Operator) -> tuple[str, ...]:
+    """The parameters in which tensors may be missing."""
+    return tuple(
+        cpp_names.parameter_name(a.name)
+        for a in operator.func.arguments
+        if a.type.plain in ("Tensor?", "Tensor?[]")
+    )
 
 
 def checked_tensors(operator: Operator, signature: Signature) -> tuple[Tensors, ...]:
@@ -54,7 +63,7 @@ def guarded_parameter(operator: Operator, signature: Signature) -> str | None:
     }:
         return "device"
     own = [pair for pair in arguments if pair[0].name == "self"]
-    out = [pair for pair in arguments if pair[0].is_kwarg_only and pair[0].type.is_write]
+    out = [pair for pair in arguments if pair[0].is_out]
     for arg, parameter in [*own, *out, *arguments]:
         if arg.type.plain in ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]"):
             return parameter.name

@@ -4,9 +4,11 @@ in-place and out= forms of a call that is traced or batched."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from .call_plan import ON_COPIES, DeclaredForm
 from .forms import FunctionalForms
 from .model import Operator
-from .plan import DeclaredForm
 from .schema import OperatorName
 from .variants import form_tag
 
@@ -14,8 +16,9 @@ from .variants import form_tag
 class Forms:
     """What is called in place of the in-place and out= forms of a library."""
 
-    def __init__(self, functional: FunctionalForms) -> None:
+    def __init__(self, functional: FunctionalForms, operators: Iterable[Operator]) -> None:
         self._functional = functional
+        self._copied = {op.origin.name: op.name for op in operators if op.is_copied_form}
 
     def declared(self, operator: Operator) -> DeclaredForm | None:
         """What runs a form that `autogen:` declares and no rule fills; None where nothing does."""
@@ -27,13 +30,19 @@ class Forms:
             is_inplace = form_tag(origin.func) == "inplace"
             found = self.functional_of(operator) if is_inplace else None
             return DeclaredForm("out_form_of", found or origin.name)
-        if origin.func.is_out:
+        if origin.func.is_out and not operator.is_copied_form:
             return None  # nothing says which dtype a new result has
         return DeclaredForm("functional_form_of", origin.name)
 
-    def traced(self, operator: Operator) -> OperatorName | None:
-        """The functional form that a traced call of an in-place or out= form becomes."""
-        return None if form_tag(operator.func) is None else self._unless(operator, "Functionalize")
+    def traced(self, operator: Operator) -> DeclaredForm | None:
+        """What a traced call of an operator that writes to arguments becomes; None where torch
+        traces it by itself."""
+        if operator.name in self._copied:
+            return DeclaredForm(ON_COPIES, self._copied[operator.name])
+        if form_tag(operator.func) is None:
+            return None
+        form = self._unless(operator, "Functionalize")
+        return DeclaredForm("functionalized_by", form) if form else None
 
     def batched(self, operator: Operator) -> OperatorName | None:
         """The functional form that an out= form calls under vmap, whose fallback takes none."""

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from . import cpp_names
-from .call_analysis import checked_tensors, guarded_parameter, signature_of
+from .call_analysis import checked_tensors, guarded_parameter, optional_tensors, signature_of
 from .declared_forms import Forms
 from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
 from .dtype_analysis import check_dtypes, with_dtype_checks
@@ -19,6 +19,7 @@ from .rule_calls import rule_kernels, takes_results
 from .structured_analysis import Group, is_structured_kernel
 from .structured_calls import structured_kernels
 
+_BATCHED = "FuncTorchBatchedDecomposition"
 _AUTOCAST = {
     "AutocastCPU": "at::kCPU",
     "AutocastCUDA": "at::kCUDA",
@@ -59,16 +60,23 @@ def kernels_of(
     _check_dispatch(operator, entries, keys, errors)
     computing = (*generated, *(_kernel(namespace, operator, entry) for entry in entries))
     kernels = tuple(with_dtype_checks(source or (group.out if group else operator), computing))
-    return (*kernels, *_decompositions(operator, kernels))
+    is_traced = forms.traced(operator) is not None
+    return (*kernels, *_decompositions(operator, kernels, is_traced))
 
 
-def _decompositions(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:
-    """The composite kernels that run under vmap, where torch does not look for them by itself."""
-    key = "FuncTorchBatchedDecomposition"
-    if operator.vmap is None and not {k.key for k in kernels} & {key, "FuncTorchBatched"}:
-        for kernel in kernels:
-            if kernel.key == "CompositeImplicitAutograd":
-                yield dataclasses.replace(kernel, key=key, is_declared=False)
+def _decompositions(
+    operator: Operator, kernels: tuple[KernelPlan, ...], is_traced: bool
+) -> Iterator[KernelPlan]:
+    """The composite kernels that run under vmap and torch.func.functionalize, where torch does not
+    look for them by itself; is_traced: another form stands in for calls of the latter."""
+    own = {kernel.key for kernel in kernels}
+    for kernel in kernels:
+        if kernel.key != "CompositeImplicitAutograd":
+            continue
+        if operator.vmap is None and not own & {_BATCHED, "FuncTorchBatched"}:
+            yield dataclasses.replace(kernel, key=_BATCHED, is_declared=False)
+        if operator.func.mutated and not is_traced and "Functionalize" not in own:
+            yield dataclasses.replace(kernel, key="Functionalize", is_declared=False)
 
 
 def named_kernels(namespace: str, operator: Operator, errors: Errors) -> tuple[KernelPlan, ...]:
@@ -185,4 +193,5 @@ def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelP
         needs_cuda=cuda,
         laid_out=arguments,
         returned=returned(operator, signature) if any(a.is_written for a in arguments) else None,
+        optionals=optional_tensors(operator),
     )

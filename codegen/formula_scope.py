@@ -11,7 +11,7 @@ from .autograd_plan import Condition, ResultPlan, SourceLine
 from .errors import Errors
 from .formula import free_names, local_names, rename
 from .model import Derivative, Flag, Formula, Operator
-from .schema import Argument, Return, Type
+from .schema import Argument, Type
 
 DIFFERENTIABLE_TYPES = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]")
 
@@ -81,33 +81,28 @@ class FormulaScope:
         """Name, type and differentiability of each result; names are those of an entry's own
         operator where the formulas are inherited."""
         found = []
-        for index, (result, flag) in enumerate(zip(self.func.returns, flags)):
+        both = zip(self.func.returns, self.func.written_results, flags)
+        for index, (result, argument, flag) in enumerate(both):
             name = result.name or ("result" if len(flags) == 1 else f"result{index}")
             name = names[index] if names else name
             if name in self.arguments:
                 name += "_return"
-            written = self._written(result)
+            written = cpp_names.parameter_name(argument.name) if argument else None
+            is_optional = argument is not None and argument.type.name == "Optional"
             found.append(
                 ResultPlan(
                     name,
-                    written or cpp_names.parameter_name(name),
-                    type_table.return_type([result]) or "at::Tensor",
+                    cpp_names.parameter_name(name) if is_optional or not written else written,
+                    type_table.result_type(result.type) or "at::Tensor",
                     flag.text != "False" and result.type.is_tensor_like,
                     result.type.name == "List",
                     written,
+                    is_optional,
+                    is_optional and argument.is_kwarg_only,
                     self._condition(flag) if flag.is_condition else None,
                 )
             )
         return tuple(found)
-
-    def _written(self, result: Return) -> str | None:
-        """The parameter that a result of type `Tensor(a!)` is."""
-        if not (result.type.is_write and result.type.alias):
-            return None
-        for arg in self.func.mutated:
-            if arg.type.alias and arg.type.alias.before == result.type.alias.before:
-                return cpp_names.parameter_name(arg.name)
-        return None
 
     def _condition(self, flag: Flag) -> Condition:
         """A condition over arguments, as the autograd kernel spells them."""

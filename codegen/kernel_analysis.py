@@ -109,7 +109,7 @@ def _not_results(scope: FormulaScope) -> tuple[str, ...]:
 
 def _new_tensors(scope: FormulaScope) -> tuple[str, ...]:
     """The differentiable results that are new tensors, as upstream checks these only."""
-    return tuple(r.local for r in scope.flow if not r.written and not r.is_list)
+    return tuple(r.local for r in scope.flow if not r.is_argument and not r.is_list)
 
 
 def _is_exempt(operator: Operator, argument: Argument) -> bool:
@@ -169,8 +169,11 @@ def _save(scope: FormulaScope, saved: SavedPlan) -> SaveStep:
     if saved.kind is SavedKind.VALUE:
         value = saved.value.replace("{}", parameter)
     elif saved.is_output:
-        written = scope.by_result[saved.source].written
-        value = f"save_written({parameter})" if written else f"save({parameter}, true)"
+        result = scope.by_result[saved.source]
+        value = f"save({parameter}, true)"
+        if result.written:
+            given = f"{result.written}, " if result.is_optional else ""
+            value = f"save_written({given}{parameter})"
     elif arg is not None and arg.type.is_write and not _is_written_aside(scope, saved.source):
         value = f"save(kept(original_{parameter}, {parameter}))"
     else:

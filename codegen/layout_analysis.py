@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from . import cpp_names, type_table
+from .call_plan import LaidOut, Returned
 from .dispatch_keys import COMPOSITE_KEYS, is_strided
 from .errors import Errors, did_you_mean
 from .model import Line, Operator
-from .plan import LaidOut, Signature
-from .schema import Argument, Return
+from .plan import Signature
 
 _VALUES = {"contiguous": "kContiguous", "last_dim_contiguous": "kLastDimContiguous"}
 _TYPES = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]")
@@ -31,24 +31,21 @@ def laid_out(source: Operator, key: str) -> tuple[LaidOut, ...]:
     )
 
 
-def returned(operator: Operator, signature: Signature) -> str:
+def returned(operator: Operator, signature: Signature) -> Returned:
     """What a wrapper that writes copies back returns: the arguments, where the kernel returns the
-    copies. A C++ kernel returns either arguments or new tensors."""
-    arguments = [
-        cpp_names.parameter_name(argument.name)
-        for result in operator.func.returns
-        for argument in operator.func.arguments
-        if _is_returned_as(argument, result)
-    ]
-    if len(arguments) < 2:
-        return arguments[0] if arguments else "result"
-    return f"{signature.result}({', '.join(arguments)})"
-
-
-def _is_returned_as(argument: Argument, result: Return) -> bool:
-    """Whether a result is the argument, or a view of it."""
-    own, other = argument.type.alias, result.type.alias
-    return bool(own and other and own.before == other.before)
+    copies."""
+    returns, values = operator.func.returns, []
+    keeps_result = False
+    for index, argument in enumerate(operator.func.written_results):
+        value = "result" if len(returns) == 1 else f"::std::get<{index}>(result)"
+        parameter = cpp_names.parameter_name(argument.name) if argument else value
+        if argument and argument.type.name == "Optional":
+            parameter = f"given_or({parameter}, {value})"
+        keeps_result = keeps_result or value in parameter
+        values.append(parameter)
+    if len(values) == 1:
+        return Returned(values[0], keeps_result)
+    return Returned(f"{signature.result}({', '.join(values)})", keeps_result)
 
 
 def layout_tags(operator: Operator) -> tuple[str, ...]:
@@ -86,7 +83,7 @@ def _check_argument(operator: Operator, layout: str, line: Line, errors: Errors)
         hint = did_you_mean(line.text, [a.name for a in operator.func.arguments], "it has")
         errors.add(line.location, f"the operator has no argument '{line.text}'", hint)
         return
-    is_returned = any(_is_returned_as(argument, result) for result in operator.func.returns)
+    is_returned = any(argument.is_returned_as(result) for result in operator.func.returns)
     message = hint = None
     if argument.type.bare().plain not in _TYPES:
         message = f"an argument of type '{argument.type.bare()}' has no layout"
@@ -96,9 +93,12 @@ def _check_argument(operator: Operator, layout: str, line: Line, errors: Errors)
     elif operator.structured and argument.type.is_write:
         message = f"the meta function decides on the layout of '{line.text}'"
         hint = "set_output_contiguous is what the kernel can rely on"
+    elif is_returned and operator.meta is not None and argument.type.name == "Optional":
+        message = f"the rule decides on the layout of '{line.text}'"
+        hint = "'strides' says what the kernel can rely on"
     elif is_returned and not argument.type.is_write:
         message = f"the result would be a view of a copy of '{line.text}'"
-    elif is_returned and argument.type.bare().plain != "Tensor":
+    elif is_returned and argument.type.bare().plain not in ("Tensor", "Tensor?"):
         message = f"'{line.text}' is returned, and a list of copies would be in its place"
     if message:
         errors.add(line.location, message, hint)

@@ -13,16 +13,25 @@ from collections.abc import Iterator
 from . import cpp_names
 from .errors import Errors, did_you_mean
 from .model import Line, MetaRule, Operator, ResultRule
+from .schema import Argument, Return
 from .shape_expression import COMPARISONS, Mistake, Translator, Value, parse
 
 _DIMS = {"==": "", ">=": "at least ", "<=": "at most ", ">": "more than ", "<": "less than "}
 
 
+def ruled_results(operator: Operator) -> list[tuple[Return, Argument | None]]:
+    """The results that a rule says of what they are: those that are no arguments, and those that
+    are optional ones, each with its argument."""
+    both = zip(operator.func.returns, operator.func.written_results)
+    return [(r, a) for r, a in both if a is None or a.type.name == "Optional"]
+
+
 def result_names(operator: Operator) -> list[str]:
-    """How kernels and rules call the results: by the schema, else `out`, or `out0`, `out1`, ..."""
-    returns = operator.func.returns
-    default = ["out"] if len(returns) == 1 else [f"out{i}" for i in range(len(returns))]
-    return [r.name or name for r, name in zip(returns, default)]
+    """How kernels and rules call the results: by the schema, else the argument that one may be,
+    `out`, or `out0`, `out1`, ..."""
+    ruled = ruled_results(operator)
+    default = ["out"] if len(ruled) == 1 else [f"out{i}" for i in range(len(ruled))]
+    return [r.name or (a.name if a else name) for (r, a), name in zip(ruled, default)]
 
 
 def rule_statements(namespace: str, operator: Operator, errors: Errors) -> tuple[str, ...]:

@@ -215,6 +215,7 @@ class Operator:
         without_effect="it sorts torch's own Python bindings only",
     )  # fmt: skip
     origin: Operator | None = None  # the entry whose autogen: declares this one
+    is_copied_form: bool = False  # it runs `origin` on copies of what that writes to
     locations: dict[str, Location] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
     )  # of the values of its keys

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from .autograd_plan import AutogradPlan, NodePlan, Tensors
+from .call_plan import ON_COPIES, DeclaredForm, LaidOut, Returned
 from .model import Operator
 from .schema import OperatorName
 
@@ -54,20 +55,6 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class LaidOut:
-    """An argument that a kernel is given in a layout of `layout:`."""
-
-    parameter: str
-    layout: str  # a value of torchext::StridesOf
-    is_written: bool = False
-
-    @property
-    def name(self) -> str:
-        """What the kernel is given."""
-        return f"{self.parameter}_laid_out"
-
-
-@dataclass(frozen=True)
 class StructuredCall:
     """How a generated function runs the meta function and the kernel of a structured operator."""
 
@@ -75,7 +62,7 @@ class StructuredCall:
     home: str  # where new results come from; empty where the template says it
     meta_class: str  # the class that has `meta`, and `impl` where one runs; qualified
     written: tuple[str, ...]  # the parameters that are results
-    results: int
+    results: int  # that the meta function sets
     meta_arguments: tuple[str, ...]
     impl_arguments: tuple[str, ...] = ()  # all but the results
     runs_impl: bool = False
@@ -87,15 +74,8 @@ class StructuredCall:
     separated: tuple[str, ...] = ()  # inputs that results must not overlap; the first may be one
     stand_ins: tuple[str, ...] = ()  # tensors of an iterator, whose sizes may be symbolic
     laid_out: tuple[LaidOut, ...] = ()
-
-
-@dataclass(frozen=True)
-class DeclaredForm:
-    """How a form that `autogen:` declares calls another one: a function of
-    torchext/declared_forms.h, and the form's name."""
-
-    function: str
-    target: OperatorName
+    given: tuple[str, ...] = ()  # per result an optional parameter that it may be; or ""
+    returned: tuple[str, ...] = ()  # expressions, where arguments are among what is returned
 
 
 @dataclass(frozen=True)
@@ -126,7 +106,8 @@ class KernelPlan:
     fallback: str | None = None  # the boxed kernel that runs the CPU kernel on copies
     takes_results: Signature | None = None  # the kernel's own type, where it is given its results
     laid_out: tuple[LaidOut, ...] = ()
-    returned: str | None = None  # what is returned where `result` is the kernel's own
+    returned: Returned | None = None  # where what the kernel wrote to copies is written back
+    optionals: tuple[str, ...] = ()  # parameters that hold optional tensors
 
     @property
     def declared(self) -> Signature | None:
@@ -137,7 +118,8 @@ class KernelPlan:
     def is_wrapped(self) -> bool:
         """Whether a generated function runs before the kernel."""
         is_checked = bool(self.dtype_checks or self.device_checks)
-        return is_checked or bool(self.laid_out) or self.device_guard is not None
+        changes = bool(self.laid_out or self.optionals)
+        return is_checked or changes or self.device_guard is not None
 
 
 @dataclass(frozen=True)
@@ -232,7 +214,7 @@ class OperatorPlan:
     autograd_by_key: tuple[tuple[str, AutogradPlan], ...] = ()  # keys with formulas of their own
     structured: StructuredPlan | None = None  # of an out= form
     rule: RulePlan | None = None
-    functional_form: OperatorName | None = None  # by which a form that writes is functionalized
+    traced: DeclaredForm | None = None  # what a traced call of an operator that writes becomes
     batching: BatchingRule | None = None
     override: OverridePlan | None = None  # None: the operator is the library's own
     form_of: OperatorName | None = None  # the functional form of an in-place or out= form
@@ -248,6 +230,16 @@ class OperatorPlan:
         return (
             str(func).removeprefix(f"{func.name.namespace}::") if func.name.namespace else str(func)
         )
+
+    @property
+    def functional_form(self) -> OperatorName | None:
+        """By which a form that writes is functionalized."""
+        return self.traced.target if self.traced else None
+
+    @property
+    def is_traced_on_copies(self) -> bool:
+        """Whether what traced calls become runs the operator itself, on copies."""
+        return self.traced is not None and self.traced.function == ON_COPIES
 
     @property
     def nodes(self) -> list[NodePlan]:

@@ -6,14 +6,17 @@ The kernels are plain functions that are given their results last.
 
 from __future__ import annotations
 
+import itertools
+
 from . import cpp_names, type_table
-from .call_analysis import checked_tensors, home_of, signature_of
+from .call_analysis import checked_tensors, home_of, optional_tensors, signature_of
 from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
 from .errors import Errors
 from .layout_analysis import laid_out
-from .meta_rules import result_names, rule_statements
+from .meta_rules import result_names, rule_statements, ruled_results
 from .model import FALLBACK, DispatchEntry, Operator
 from .plan import KernelPlan, Parameter, RulePlan, Signature, StructuredCall
+from .schema import Argument
 
 _COMPOSITE = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 
@@ -46,21 +49,26 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
     message = hint = None
     if operator.structured or operator.structured_delegate is not None:
         message, hint = "a structured operator has a meta function", "leave 'meta' out"
-    elif func.mutated or func.is_view:
-        message = "'meta' is for operators whose results are new"
-    elif not func.returns or any(str(r.type) != "Tensor" for r in func.returns):
+    elif func.is_out or func.is_view or (func.mutated and not ruled_results(operator)):
+        message = "'meta' is for results that are new, or arguments that may be missing"
+    elif not func.returns or any(
+        str(r.type.bare()) != "Tensor" for r, _ in ruled_results(operator)
+    ):
         message = "'meta' is for results of type Tensor"
     elif not type_table.has_signature(func):
         message = "an operator with 'meta' needs a C++ signature"
     elif odd := [a for a in func.arguments if type_table.structured_type(a.type) is None]:
         message = f"an operator with 'meta' cannot take a '{odd[0].type}'"
-    elif twice := _repeated([*(a.name for a in func.arguments), *result_names(operator)]):
+    elif twice := _repeated([*(a.name for a in _inputs(operator)), *result_names(operator)]):
         message = f"a kernel would have '{twice}' twice"
         hint = "the results are its last arguments"
     elif not any(map(takes_results, operator.dispatch or ())):
         message, hint = "no kernel is given the results", "name one in 'dispatch'"
     elif operator.autogen and operator.meta and any(r.when for r in operator.meta.results):
         message = "results that are not always there have no out= form"
+    elif func.mutated and (out := _declared_out(operator)):
+        message = f"'{out}' would have to be given what the operator writes to beside its results"
+        hint = "leave it out of 'autogen'"
     if message:
         errors.add(place, message, hint)
     for entry in operator.dispatch or ():
@@ -69,6 +77,17 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
         elif entry.key.startswith("CompositeImplicit"):
             errors.add(entry.location, "a kernel that is given its results does not differentiate")
     return message is None
+
+
+def _inputs(operator: Operator) -> list[Argument]:
+    """What a kernel is given before its results."""
+    results = [argument for _, argument in ruled_results(operator)]
+    return [a for a in operator.func.arguments if a not in results]
+
+
+def _declared_out(operator: Operator) -> str | None:
+    """A name in `autogen:` of an out= form."""
+    return next((str(n) for n in operator.autogen if n.overload.endswith("out")), None)
 
 
 def _repeated(names: list[str]) -> str | None:
@@ -102,7 +121,8 @@ def _kernel(
     outputs = (
         Parameter("const at::Tensor&", cpp_names.parameter_name(n)) for n in result_names(source)
     )
-    inputs = (Parameter(p.type, p.name) for p in own.parameters)
+    labels = {cpp_names.parameter_name(a.name) for a in _inputs(source)}
+    inputs = (Parameter(p.type, p.name) for p in own.parameters if p.name in labels)
     guarded = is_guarded(entry.key)
     return KernelPlan(
         entry.key,
@@ -126,10 +146,14 @@ def _call(
     is_symint: bool = False,
 ) -> StructuredCall:
     is_out = operator.func.is_out
-    inputs = source.func.arguments
+    inputs = _inputs(source)
     labels = [cpp_names.parameter_name(a.name) for a in inputs]
+    all_labels = [cpp_names.parameter_name(a.name) for a in source.func.arguments]
+    given = [cpp_names.parameter_name(a.name) if a else "" for _, a in ruled_results(source)]
+    is_given = any(given) and not is_out
     in_layout = laid_out(source, key) if function else ()
-    names = {arg.parameter: arg.name for arg in in_layout}
+    names = {label: f"or_missing({label})" for label in optional_tensors(source)}
+    names |= {arg.parameter: arg.name for arg in in_layout}
     arguments = [
         f"as_argument({label})"
         if not is_symint and any(t.name == "SymInt" for t in a.type.walk())
@@ -137,18 +161,31 @@ def _call(
         for label, a in zip(labels, inputs)
     ]
     tensors = [label for label, a in zip(labels, inputs) if a.type.is_tensor_like]
-    form = "Out" if is_out else "Functional"
+    form = "Out" if is_out or is_given else "Functional"
     return StructuredCall(
         form=form if function else f"Symbolic{form}",
         home=home_of(key) if function else "",
         meta_class=rule,
         has_rule=True,
-        written=tuple(cpp_names.parameter_name(a.name) for a in operator.func.mutated),
-        results=len(source.func.returns),
-        meta_arguments=tuple(labels),
+        written=tuple(cpp_names.parameter_name(a.name) for a in operator.func.mutated if is_out),
+        results=len(given),
+        meta_arguments=tuple(all_labels),
         impl_arguments=tuple(arguments) if function else (),
         runs_impl=function is not None,
         kernel_function=function,
-        separated=("at::Tensor()", *tensors) if function and is_out else (),
+        separated=("at::Tensor()", *tensors) if function and (is_out or is_given) else (),
         laid_out=in_layout,
+        given=tuple(given) if is_given else (),
+        returned=() if is_out or not source.func.mutated else _returned(source),
+    )
+
+
+def _returned(operator: Operator) -> tuple[str, ...]:
+    """The results in the order of the schema: arguments, and what the meta function has set."""
+    indices = itertools.count()
+    return tuple(
+        f"op.result({next(indices)})"
+        if argument is None or argument.type.name == "Optional"
+        else cpp_names.parameter_name(argument.name)
+        for argument in operator.func.written_results
     )

@@ -64,7 +64,7 @@ class SampleAnalysis:
         taken: dict[str, Argument] = {
             a.name: a
             for a in operator.func.arguments
-            if not (a.is_kwarg_only and a.type.is_write)  # out= tensors are made by the tests
+            if not a.is_out  # out= tensors are made by the tests
         }
         found = {}
         for line, value in sample.arguments:

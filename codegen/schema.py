@@ -19,6 +19,16 @@ class Argument:
     default: str | None = None
     is_kwarg_only: bool = False
 
+    @property
+    def is_out(self) -> bool:
+        """Whether it is what an out= form writes a result to; one that may be missing is not."""
+        return self.is_kwarg_only and self.type.is_write and self.type.name != "Optional"
+
+    def is_returned_as(self, result: Return) -> bool:
+        """Whether a result is the argument, or a view of it."""
+        own = self.type.alias_set
+        return own is not None and own == result.type.alias_set
+
     def __str__(self) -> str:
         return f"{self.type} {self.name}" + ("" if self.default is None else f"={self.default}")
 
@@ -96,13 +106,22 @@ class Schema:
 
     @property
     def is_out(self) -> bool:
-        """Whether results are written into keyword-only mutable arguments (an out= form)."""
-        return any(a.is_kwarg_only and a.type.is_write for a in self.arguments)
+        """Whether results are written into keyword-only mutable arguments (an out= form); one that
+        may be missing makes none."""
+        return any(a.is_out for a in self.arguments)
 
     @property
     def mutated(self) -> tuple[Argument, ...]:
         """The arguments that the operator writes to."""
         return tuple(a for a in self.arguments if a.type.is_write)
+
+    @property
+    def written_results(self) -> tuple[Argument | None, ...]:
+        """For each result the argument that it is; None where it is new, or a view."""
+        return tuple(
+            next((a for a in self.mutated if a.is_returned_as(result)), None)
+            for result in self.returns
+        )
 
     @property
     def is_view(self) -> bool:

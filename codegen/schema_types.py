@@ -85,6 +85,11 @@ class Type:
         """Whether an alias annotation stands anywhere in the type."""
         return any(t.alias for t in self.walk())
 
+    @cached_property
+    def alias_set(self) -> tuple[str, ...] | None:
+        """The letters of the alias annotation, wherever in the type it stands; None without."""
+        return next((t.alias.before for t in self.walk() if t.alias), None)
+
     @property
     def is_tensor_like(self) -> bool:
         """Whether values of this type hold tensors: Tensor, Tensor?, Tensor[], Tensor?[], ..."""

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .plan import LaidOut, OperatorPlan, Parameter, Signature, StructuredCall, StructuredPlan
+from .call_plan import LaidOut
+from .plan import OperatorPlan, Parameter, Signature, StructuredCall, StructuredPlan
 from .template import fill
 
 _META = """
@@ -129,6 +130,10 @@ def call_lines(op: str, call: StructuredCall, signature: Signature) -> Iterator[
                 yield f"  const at::Tensor {own} = stand_ins.of_output({name});"
         elif call.form == "InPlace":
             given = tuple(f"stand_ins.of({name})" for name in call.written)
+    for index, name in enumerate(call.given):
+        value = f" = given_or({name}, at::Tensor())" if name else ""
+        yield f"  const at::Tensor given_{index}{value};"
+    given = tuple(f"given_{index}" for index, _ in enumerate(call.given)) or given
     constructed = f'("{op}", {", ".join(given)})' if given else ""
     home = f"Home::{call.home}, " if call.home else ""
     yield f"  structured::{call.form}<::{call.meta_class}, {home}{call.results}> op{constructed};"
@@ -148,7 +153,7 @@ def call_lines(op: str, call: StructuredCall, signature: Signature) -> Iterator[
         arguments = ", ".join([*call.out_arguments, *outputs])
         yield f"  operators::{call.out_handle}::call({arguments});"
     yield from write_back_lines(call.laid_out)
-    if call.runs_impl and call.written:
+    if call.runs_impl and (call.written or call.given):
         yield "  op.copy_back();"
     yield f"  return {_returned(call, signature)};"
 
@@ -168,6 +173,9 @@ def write_back_lines(arguments: tuple[LaidOut, ...]) -> Iterator[str]:
 
 
 def _returned(call: StructuredCall, signature: Signature) -> str:
+    if call.returned:
+        values = ", ".join(call.returned)
+        return values if len(call.returned) == 1 else f"{signature.result}({values})"
     if not call.written:
         return "op.results()"
     if len(call.written) == 1:

@@ -33,6 +33,8 @@ class TangentAnalysis:
         self.tensors = [n for n in gradients if scope.arguments[n].type.name != "List"]
         self.lists = [n for n in gradients if n not in self.tensors]
         self.written = {a.name for a in scope.func.mutated}
+        # One formula must not meet what another has written.
+        self.overwrites = len(scope.flow) > 1 and any(r.written for r in scope.flow)
 
     def plan(self) -> tuple[TangentPlan, ...]:
         """The tangents, in the order of the formulas; none where an error was noted."""
@@ -56,11 +58,7 @@ class TangentAnalysis:
         return tuple(self._tangent(formula, len(formulas)) for formula in formulas)
 
     def _are_apart(self, formulas: list[Formula]) -> bool:
-        """Whether no formula meets what another has written, and none gives a list beside others.
-
-        Formulas that an in-place form inherits are of a functional form, which may have them: the
-        in-place form then refuses tangents.
-        """
+        """Whether no formula gives the tangents of a list beside others."""
         for formula in formulas:
             if len(formula.names) > 1 and any(
                 self.scope.by_result[n].is_list for n in formula.names
@@ -68,13 +66,7 @@ class TangentAnalysis:
                 what = "the tangents of a list and of other results need formulas of their own"
                 self.errors.add(formula.location, what)
                 return False
-        if len(self.scope.flow) < 2 or not any(r.written for r in self.scope.flow):
-            return True
-        if not self.inherits:
-            what = "several tangents of an operator that writes to an argument: the second formula "
-            what += "would read what the first has written"
-            self.errors.add(formulas[-1].location, what, "leave out the tangents")
-        return False
+        return True
 
     def calls(self) -> tuple[str, ...]:
         """Functions of the library's own C++ API that the formulas call."""
@@ -95,10 +87,14 @@ class TangentAnalysis:
         if required is None:
             required = [n for n in candidates if f"{n}_t" in used]
         primals = {n for n in candidates if f"{n}_p" in used}
-        written = next((r.written for r in results if r.written), None)
+        written = [self._argument(r.written) for r in results if r.written]
         clones = None
-        if written:
-            name = self._argument(written)
+        if self.overwrites:
+            text, primals = self._beside(text, primals)
+            candidates = list(dict.fromkeys([*candidates, *written]))
+            required = list(dict.fromkeys([*required, *written]))
+        elif written:
+            (name,) = written
             text, primals, clones = self._in_place(text, name, primals)
             candidates = list(dict.fromkeys([*candidates, name]))
             required = list(dict.fromkeys([*required, name]))
@@ -173,6 +169,16 @@ class TangentAnalysis:
         self, text: str, name: str, primals: set[str]
     ) -> tuple[str, set[str], str | None]:
         """The formula for an operator that writes its result to the argument `name`."""
+        text, primals = self._beside(text, primals)
+        reads = {f"{name}_t", f"original_{name}_t"} & {n.text for n in free_names(text)}
+        if not self.inherits:
+            # it writes to the tangent itself, or does not read it
+            return text if reads else self._writing(text, name), primals, None
+        keeps = f"original_{name}_t" in text or f"original_{name}_p" in text or not reads
+        return self._writing(text, name), primals, None if keeps else name
+
+    def _beside(self, text: str, primals: set[str]) -> tuple[str, set[str]]:
+        """The formula over what is written to, before and after the call."""
         written = {self._argument(r.written): r.name for r in self.scope.results if r.written}
         # one without a gradient has no `_p`: its name is its value, the one before the call
         text = rename(text, {n: f"original_{n}_p" for n in written if n not in self.tensors})
@@ -185,14 +191,12 @@ class TangentAnalysis:
             old = {f"{other}_p": f"original_{other}_p", f"{other}_t": f"original_{other}_t"}
             text = rename(text, old)
             primals = primals - {other}
-        text = rename(text, {result: f"{n}_p" for n, result in written.items()})
-        primals = primals | {n for n in written if f"{n}_p" in {m.text for m in free_names(text)}}
-        reads = {f"{name}_t", f"original_{name}_t"} & {n.text for n in free_names(text)}
-        if not self.inherits:
-            # it writes to the tangent itself, or does not read it
-            return text if reads else self._writing(text, name), primals, None
-        keeps = f"original_{name}_t" in text or f"original_{name}_p" in text or not reads
-        return self._writing(text, name), primals, None if keeps else name
+        missing = {r.name for r in self.scope.results if r.is_optional}
+        kept = {result: n for n, result in written.items() if result not in missing}
+        text = rename(text, {result: f"{n}_p" for result, n in kept.items()})
+        return text, primals | {
+            n for n in written if f"{n}_p" in {m.text for m in free_names(text)}
+        }
 
     def _writing(self, text: str, name: str) -> str:
         """The formula so that an existing tangent is written to, as the value is."""
@@ -227,9 +231,9 @@ class TangentAnalysis:
             if name in required or name in primals:
                 parameter, written = self._value(name, elementwise), name in self.written
                 raw = f"{name}_t_raw" in used
-                found.append(
-                    TangentInput(name, parameter, name in required, name in primals, raw, written)
-                )
+                needs = name in required, name in primals, raw
+                copied = written and self.overwrites
+                found.append(TangentInput(name, parameter, *needs, written, is_copied=copied))
         for name in sorted(self.written):
             tangent, primal = f"original_{name}_t" in used, f"original_{name}_p" in used
             if tangent or primal:
@@ -244,6 +248,7 @@ class TangentAnalysis:
         """The formula with arguments and results as the kernel spells them."""
         names = {n: self.scope.parameter(n) for n in self.scope.arguments if n not in candidates}
         names |= {r.name: r.local for r in self.scope.results if not r.written}
+        names |= {r.name: f"primal_of({r.local})" for r in self.scope.results if r.is_optional}
         return rename(text, names)
 
 

@@ -54,7 +54,7 @@ def tangent_block(tangent: TangentPlan) -> str:
 def _condition(tangent: TangentPlan) -> str:
     """A result that a mask left out is undefined, and has no tangent."""
     result = tangent.results[0]
-    is_always_there = len(tangent.results) > 1 or result.is_list or result.written
+    is_always_there = len(tangent.results) > 1 or result.is_list or result.is_argument
     return tangent.trigger if is_always_there else f"{tangent.trigger} && {result.local}.defined()"
 
 
@@ -64,7 +64,8 @@ def _input(item: TangentInput) -> Iterator[str]:
     if item.needs_tangent:
         writable = item.is_written or item.is_original
         function = "writable_tangent_of" if writable else "tangent_of"
-        yield f"at::Tensor {item.name}_t = {function}({item.parameter});"
+        value = f"{function}({item.parameter})"
+        yield f"at::Tensor {item.name}_t = {f'copied({value})' if item.is_copied else value};"
     if item.needs_primal:
         yield f"const at::Tensor {item.name}_p = primal_of({item.parameter});"
 
@@ -75,5 +76,7 @@ def set_tangents(tangent: TangentPlan) -> Iterator[str]:
     for index, result in enumerate(tangent.results):
         value = f"::std::get<{index}>({tangent.name})" if many else tangent.name
         written = ", /*is_inplace=*/true" if result.written else ""
+        if result.is_optional:
+            written = f", /*is_inplace=*/has_tensor({result.written})"
         line = f"  set_tangent({result.local}, {value}{written});"
         yield f"  if ({result.flag}) {{\n  {line}\n  }}" if many and result.condition else line

@@ -8,11 +8,9 @@ that use one get boxed kernels.
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .schema import Argument, Return, Schema, Type
+from .schema import Argument, Schema, Type
 
 _OPTIONAL = "::std::optional<{}>"
 _VECTOR = "::std::vector<{}>"
@@ -218,27 +216,40 @@ def is_converted(type_: Type) -> bool:
     return type_.plain in ("Tensor?", "Scalar?") or holds_symint
 
 
-def return_type(returns: Iterable[Return], *, const_ref: bool = False) -> str | None:
-    """The C++ result type of an operator; None where there is none."""
-    types: list[str] = []
-    for result in returns:
-        row = _row(result.type)
-        if row is None or "Scalar[]" in result.type.plain:  # which the dispatcher does not return
-            return None
-        if result.type.is_write and result.type.name == "Tensor":
-            types.append("const at::Tensor&" if const_ref else "at::Tensor&")
-        else:
-            types.append(row.value)
+def result_type(type_: Type) -> str | None:
+    """The C++ type of a result that is no reference; None where the dispatcher returns none."""
+    row = _row(type_)
+    return row.value if row and "Scalar[]" not in type_.plain else None
+
+
+def return_type(func: Schema, *, const_ref: bool = False) -> str | None:
+    """The C++ result type of an operator: references where they are the arguments that the
+    dispatcher takes them for, and values otherwise; None where there is none."""
+    types = [result_type(result.type) for result in func.returns]
+    if None in types:
+        return None
+    if _returns_references(func, const_ref):
+        types = ["const at::Tensor&" if const_ref else "at::Tensor&"] * len(types)
     if len(types) < 2:
         return types[0] if types else "void"
-    if 0 < sum(type_.endswith("&") for type_ in types) < len(types):
-        return None  # the dispatcher cannot unbox a tuple of references and values
     return f"::std::tuple<{', '.join(types)}>"
+
+
+def _returns_references(func: Schema, const_ref: bool) -> bool:
+    """Whether the results are what the dispatcher returns of a boxed kernel whose C++ type has
+    references: the first argument of an in-place operator, the last ones of any other."""
+    returns, arguments = func.returns, func.arguments
+    if not (returns and arguments) or (const_ref and len(returns) > 1):
+        return False
+    reference = "const at::Tensor&" if const_ref else "at::Tensor&"
+    is_first = argument_type(arguments[0], const_ref=const_ref) == reference
+    given = arguments[:1] if is_first and len(returns) == 1 else arguments[-len(returns) :]
+    return given == func.written_results and all(a.type.name == "Tensor" for a in given)
 
 
 def has_signature(func: Schema) -> bool:
     """Whether the operator has a C++ function type; one without has boxed kernels only."""
-    types = [argument_type(a) for a in func.arguments] + [return_type(func.returns)]
+    types = [argument_type(a) for a in func.arguments] + [return_type(func)]
     return None not in types and not (func.is_vararg or func.is_varret)
 
 
@@ -246,69 +257,3 @@ def saved_type(type_: Type) -> str | None:
     """The type of the member in which a backward node keeps a value of this type."""
     row = _row(type_)
     return row.saved if row else None
-
-
-_NAMED_DEFAULTS = {
-    "True": "true",
-    "False": "false",
-    "Mean": "at::Reduction::Mean",
-    "contiguous_format": "at::MemoryFormat::Contiguous",
-    "strided": "at::kStrided",
-}
-_IN_QUOTES = {'"': r"\"", r"\'": "'", "?": r"\?"}  # two question marks begin a trigraph
-
-
-def default_value(arg: Argument, *, symint: bool = True) -> str | None:
-    """The C++ spelling of an argument's default; None where it has none."""
-    if arg.default is None:
-        return None
-    return _default(arg.type, arg.default.strip(), symint)
-
-
-def _default(type_: Type, text: str, symint: bool) -> str:
-    if text == "None":
-        return "{}" if type_.plain == "Tensor?" else "::std::nullopt"
-    if type_.name == "Optional":
-        return _default(type_.args[0], text, symint)
-    if type_.name == "List":
-        return _list_default(type_, text, symint)
-    if text[0] in "'\"":
-        body = re.sub(r'\\.|"|(?<=\?)\?', lambda m: _IN_QUOTES.get(m[0], m[0]), text[1:-1])
-        return f'at::Device("{body}")' if type_.name == "Device" else f'"{body}"'
-    if text[0] in "-.0123456789":
-        return _number(type_.name, "".join(text.split()), symint)
-    is_dtype = type_.name in ("ScalarType", "int") and text in _DTYPES
-    value = f"at::ScalarType::{_DTYPES[text]}" if is_dtype else _NAMED_DEFAULTS[text]
-    # Only of Mean is the type an enumeration that converts to integers.
-    return f"static_cast<int64_t>({value})" if type_.name == "int" and text != "Mean" else value
-
-
-def _number(type_name: str, text: str, symint: bool) -> str:
-    """A number, of the type that the dispatcher reads it as: `1` is a double for `float`."""
-    if text.endswith("j") or type_name == "float":
-        is_integer = text.rstrip("j").lstrip("-").isdigit()
-        value = text.rstrip("j") + ".0" * is_integer
-        return f"c10::complex<double>(0, {value})" if text.endswith("j") else value
-    if text == "-9223372036854775808":
-        text = "(-9223372036854775807 - 1)"  # what follows a minus is a number of its own
-    return f"c10::SymInt({text})" if type_name == "SymInt" and symint else text
-
-
-def _list_default(type_: Type, text: str, symint: bool) -> str:
-    """As many values as the dispatcher's list has: one default stands for all of `int[2]`."""
-    items = [text] * (type_.size or 0)
-    if text.startswith("["):
-        items = [item.strip() for item in text[1:-1].split(",") if item.strip()]
-    values = ", ".join(_default(type_.args[0], item, symint) for item in items)
-    is_class = type_.plain == "bool[]" and type_.size is None
-    return "c10::List<bool>()" if is_class and not values else f"{{{values}}}"
-
-
-_DTYPES = {
-    "float": "Float", "double": "Double", "half": "Half", "int": "Int", "long": "Long",
-    "short": "Short", "bool": "Bool", "float16": "Half", "float32": "Float", "float64": "Double",
-    "bfloat16": "BFloat16", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-    "uint8": "Byte", "complex32": "ComplexHalf", "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble", "complex": "ComplexFloat", "cfloat": "ComplexFloat",
-    "cdouble": "ComplexDouble",
-}  # fmt: skip

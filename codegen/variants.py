@@ -20,7 +20,7 @@ def functional_signature(schema: Schema) -> str:
     base = schema.name.base
     if schema.name.is_inplace:
         base = f"__{base[3:]}" if base.startswith("__") else base[:-1]
-    kept = (a for a in schema.arguments if not (a.is_kwarg_only and a.type.is_write))
+    kept = (a for a in schema.arguments if not a.is_out)
     arguments = ", ".join(f"{a.type.bare()} {a.name}" for a in kept)
     returns = ", ".join(str(r.type.bare()) for r in schema.returns)
     return f"{base}({arguments}) -> {returns if len(schema.returns) == 1 else f'({returns})'}"
@@ -32,7 +32,7 @@ def form_tag(schema: Schema) -> str | None:
     written, returned = [a.type for a in schema.mutated], [r.type for r in schema.returns]
     if not written or any(type_.name != "Tensor" for type_ in written):
         return None
-    if all(a.is_kwarg_only for a in schema.mutated):
+    if all(a.is_out for a in schema.mutated):
         return "out" if not returned or _aliases(returned) == _aliases(written) else None
     first = schema.arguments[0]
     is_first = [*schema.mutated] == [first] and not first.is_kwarg_only
@@ -63,12 +63,12 @@ def derive_schema(schema: Schema, name: OperatorName) -> Schema | str:
 def _functional(schema: Schema, name: OperatorName) -> Schema:
     """Mutated arguments become plain ones, and results where they are not returned already."""
     returns = [Return(r.type.bare(), r.name) for r in schema.returns]
-    returned = {r.type.alias for r in schema.returns if r.type.alias}
-    out = [a for a in schema.mutated if a.is_kwarg_only]
-    positional = [a for a in schema.mutated if not a.is_kwarg_only]
+    returned = {r.type.alias_set for r in schema.returns}
+    out = [a for a in schema.arguments if a.is_out]
+    positional = [a for a in schema.mutated if not a.is_out]
     first = [a for a in positional if a.name == "self"]
     for arg in [*first, *out, *(a for a in positional if a.name != "self")]:
-        if _alias(arg.type) not in returned:
+        if arg.type.alias_set not in returned:
             returns.append(Return(arg.type.bare(), f"{arg.name}_out"))
     arguments = [
         replace(a, type=a.type.bare())
@@ -76,6 +76,32 @@ def _functional(schema: Schema, name: OperatorName) -> Schema:
         if a not in out
     ]
     return Schema(name, tuple(arguments), tuple(returns))
+
+
+def copied_form(schema: Schema) -> Schema | None:
+    """The form that runs an operator on copies of what it writes to and returns them, which traced
+    calls become; None where torch traces the operator by itself, or by another form of it.
+
+    Its results are the operator's, then what is written to and not returned, `self` first.
+    """
+    if not schema.mutated or schema.is_view or form_tag(schema):
+        return None
+    if any(t.alias and t.alias.is_shorthand for r in schema.returns for t in r.type.walk()):
+        return None  # which argument it is is not said
+    returned = any(r.type.is_write for r in schema.returns)
+    is_missing = any(a.type.name == "Optional" for a in schema.mutated) and schema.returns
+    if not (returned or is_missing or any(str(r.type) != "Tensor" for r in schema.returns)):
+        return None
+    returns = [Return(r.type.bare(), r.name) for r in schema.returns]
+    for arg in sorted(schema.mutated, key=lambda a: a.name != "self"):
+        if not any(arg.is_returned_as(r) for r in schema.returns):
+            is_optional = arg.type.plain == "Tensor?"
+            type_ = Type("Tensor") if is_optional else arg.type.bare()
+            returns.append(Return(type_, f"{arg.name}_out"))
+    base = functional_signature(schema).partition("(")[0]
+    overload = f"{schema.name.overload}_functional" if schema.name.overload else "functional"
+    arguments = tuple(replace(a, type=a.type.bare()) for a in schema.arguments)
+    return Schema(OperatorName(base, overload), arguments, tuple(returns))
 
 
 def _out(schema: Schema, name: OperatorName) -> Schema | str:
@@ -118,10 +144,6 @@ def _written(type_: Type, letter: str) -> Type:
     if type_.name == "Tensor":
         return Type("Tensor", alias=Alias((letter,), is_write=True))
     return Type(type_.name, tuple(_written(arg, letter) for arg in type_.args), type_.size)
-
-
-def _alias(type_: Type) -> Alias | None:
-    return next((t.alias for t in type_.walk() if t.alias), None)
 
 
 def _without_tensor_options(arguments: Iterable[Argument]) -> list[Argument]:

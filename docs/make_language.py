@@ -223,6 +223,30 @@ takes no rule.
 """
 
 _RULES = """\
+## Results that are arguments
+
+A schema says of each result whether it is new (`Tensor`) or an argument that is written to
+(`Tensor(a!)`), in any order; an argument that may be missing is a result that is new without it.
+
+| schema | what its kernel returns in C++ |
+| --- | --- |
+| `f_(Tensor(a!) x) -> Tensor(a!)` | `at::Tensor&` |
+| `f.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)` | `at::Tensor&` |
+| `f(Tensor x, Tensor(a!) y, float z) -> Tensor(a!)` | `at::Tensor` |
+| `f(Tensor x, Tensor(a!) out) -> (Tensor(a!), Tensor)` | `std::tuple<at::Tensor, at::Tensor>` |
+| `f(Tensor(a!) x, Tensor(b!) y) -> (Tensor(b!), Tensor(a!))` | the same |
+| `f(Tensor x, Tensor(a!)? out=None) -> Tensor(a!)` | `at::Tensor` |
+
+Results are references where they are the first argument alone, or the last ones in their order, and
+all are written to; otherwise they are values, and a kernel returns the argument itself. What may be
+missing is a `const std::optional<at::Tensor>&`, and `std::nullopt` where it is, in a `Tensor?[]`
+too. An operator with a type that has no C++ spelling (`Any`, `Future(t)`, `...`) has boxed kernels:
+`void f(const c10::OperatorHandle& op, torch::jit::Stack* stack)`.
+
+Where torch cannot trace such a schema, its traced calls become `f.functional`, an operator that is
+generated beside it: it runs `f` on copies of what that writes to and returns them. An argument that
+is written to then keeps its size under `torch.compile`.
+
 ## Rules of results
 
 An operator that is not structured says in `meta:` what its results are; its kernels are given them,
@@ -248,6 +272,10 @@ void NS::native::silu_and_mul_cpu(const at::Tensor& input, const at::Tensor& out
 
 Generated: the functional form, Meta, the out= form of `autogen:` with its functionalization. With
 several results, `results:` has a rule for each, by its name in the schema (or `out0`, `out1`, ...).
+A result that is an argument has no rule, but where that may be missing, `Tensor(a!)? out`: the rule
+then allocates it, and brings one that is given to its size as in an out= form. The kernel of
+`f(Tensor x, Tensor(a!) n, Tensor(b!)? out=None) -> (Tensor(a!), Tensor(b!))` is given `x`, `n` and,
+last, `out`.
 
 | key | meaning |
 | --- | --- |
@@ -349,9 +377,10 @@ entry of its own, or differentiates by the entry of its functional form, `mul` f
 argument's old value is copied where a formula reads it and not otherwise; in an entry of its own
 `original_self_p` and `original_self_t` are the old value and tangent, `result` is the new value. An
 argument that is written to and not returned cannot have a gradient; formulas see what was written.
-One whose gradient is `non_differentiable` loses its history, and its name is the old value. An
-operator with several differentiable results that writes to one of them has no tangents: a formula
-would read what another has written.
+One whose gradient is `non_differentiable` loses its history, and its name is the old value. The
+tangents of several results are all computed before one is overwritten. Where the argument may be
+missing (`Tensor(a!)? total=None`), `result` is new without it, and `total` and `total_t` are
+undefined tensors; a keyword-only one that is given refuses gradients, as in ATen.
 An out= form refuses tensors that require grad. Formulas for views (`Tensor(a) -> Tensor(a)`) are
 refused: an operator that returns a view and has no entry says so on backward.
 

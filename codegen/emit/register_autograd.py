@@ -19,6 +19,7 @@ _SOURCE = """
 $banner
 #include <$namespace/library.h>
 #include <torchext/autograd_not_implemented.h>
+$runtime
 
 $includes
 
@@ -85,9 +86,10 @@ def emit(plan: Plan) -> Iterator[File]:
     """One source for each shard that has anything on the autograd keys."""
     for index in range(plan.shards):
         shard = plan.shard(index)
-        registrations = list(_registrations(shard, index))
+        registrations = list(_registrations(plan, shard, index))
         if not registrations:
             continue
+        on_copies = any(op.is_traced_on_copies for op in shard)
         keyed = [(op, key, a) for op in shard for key, a in _plans(op) if a.node]
         evaluates = any(a.evaluates for _, _, a in keyed)
         kernels = [_kernel(plan.namespace, op, key, a) for op, key, a in keyed]
@@ -95,6 +97,7 @@ def emit(plan: Plan) -> Iterator[File]:
             _SOURCE,
             banner=banner(__name__, plan.specs),
             namespace=plan.namespace,
+            runtime=["#include <torchext/functionalization.h>"] if on_copies else [],
             includes=_includes(plan, keyed, evaluates),
             using=_USING if evaluates else [],
             kernels="\n".join(kernels).rstrip("\n") + "\n" if kernels else [],
@@ -120,17 +123,17 @@ def _includes(
     return found + (_FORMULA_INCLUDES if evaluates else [])
 
 
-def _registrations(shard: list[OperatorPlan], index: int) -> Iterator[str]:
+def _registrations(plan: Plan, shard: list[OperatorPlan], index: int) -> Iterator[str]:
     """One registration for each key that an operator has a kernel on."""
     by_key: dict[str, list[str]] = {}
     for op in shard:
-        for key, plan in _plans(op):
-            impl = _impl(op, key, plan)
+        for key, autograd in _plans(op):
+            impl = _impl(op, key, autograd)
             if impl:
                 by_key.setdefault(key, []).append(impl)
     for op in shard:
         if op.autograd.tracks_aliases:
-            by_key.setdefault("ADInplaceOrView", []).append(_boxed(op, "track_aliases"))
+            by_key.setdefault("ADInplaceOrView", []).append(_tracking(plan.namespace, op))
     for key, impls in by_key.items():
         name = f"{key.lower()}_{index}"
         arguments = ["torch::Library::IMPL", f"c10::DispatchKey::{key}", f"&register_{name}"]
@@ -140,6 +143,14 @@ def _registrations(shard: list[OperatorPlan], index: int) -> Iterator[str]:
 def _boxed(op: OperatorPlan, function: str) -> str:
     kernel = f"torch::CppFunction::makeFromBoxedFunction<&torchext::{function}>()"
     return f'  m.impl("{op.operator.name}", {kernel});'
+
+
+def _tracking(namespace: str, op: OperatorPlan) -> str:
+    if op.is_traced_on_copies:
+        form = op.traced.target
+        function = f'traced_on_copies("{namespace}::{form.base}", "{form.overload}")'
+        return f'  m.impl("{op.operator.name}", {function});'
+    return _boxed(op, "track_aliases")
 
 
 def _impl(op: OperatorPlan, key: str, plan: AutogradPlan) -> str | None:
@@ -154,7 +165,7 @@ def _kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) 
     node, signature = autograd.node, op.signature
     assert node is not None and signature is not None  # analysis refuses formulas otherwise
     name = f"{namespace}::{op.operator.name}"
-    new = [r for r in autograd.results if r.is_differentiable and not r.written]
+    new = [r for r in autograd.results if r.is_differentiable and not r.is_argument]
     more = "".join(f", {name}" for name in autograd.tensors)
     lists = [edge for edge in node.edges if edge.is_list]
     return fill(
@@ -177,13 +188,21 @@ def _kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) 
             *map(_save, autograd.saves),
         ],
         call=_call(op, autograd).rstrip("\n"),
-        fresh=[f'    check_new("{name}", {r.local}{more});' for r in new],
+        fresh=[line for r in new for line in _check_new(name, r, more)],
         history=list(_history(name, autograd)),
         tangents=[tangent_block(t) for t in autograd.tangents]
         + [line for t in autograd.tangents for line in set_tangents(t)],
         outputs=_outputs(autograd),
         returned=_returned(signature, autograd.results),
     )
+
+
+def _check_new(name: str, result: ResultPlan, more: str) -> Iterator[str]:
+    check = f'check_new("{name}", {result.local}{more});'
+    if result.is_optional:
+        yield f"    if (!has_tensor({result.written})) {{\n      {check}\n    }}"
+    else:
+        yield f"    {check}"
 
 
 def _condition(result: ResultPlan) -> list[str]:
@@ -197,7 +216,13 @@ def _condition(result: ResultPlan) -> list[str]:
 def _write_checks(name: str, autograd: AutogradPlan) -> Iterator[str]:
     for result in autograd.results:
         if result.written and result.is_differentiable:
-            yield f"  torch::autograd::check_inplace({result.written}, records);"
+            if result.is_out:
+                tangent = f"has_tangent({', '.join(autograd.watched)})"
+                yield f'  check_out("{name}", {result.written}, records, {tangent});'
+            elif result.is_optional:
+                yield f"  check_inplace({result.written}, records);"
+            else:
+                yield f"  torch::autograd::check_inplace({result.written}, records);"
     for written in autograd.not_views:
         yield f'  check_no_view("{name}", "{written}", {written}, records);'
 
@@ -210,26 +235,28 @@ def _call(op: OperatorPlan, autograd: AutogradPlan) -> str:
     """The call below autograd. What it writes to are arguments, whatever it returns for them."""
     assert op.signature is not None
     names = [r.local for r in autograd.results]
-    if not names or all(r.written for r in autograd.results):
+    if not names or all(r.is_argument for r in autograd.results):
         results = ""
     elif len(names) == 1:
         results = f"auto {names[0]} = "
     else:
-        names = [f"{n}_written" if r.written else n for n, r in zip(names, autograd.results)]
+        names = [f"{n}_written" if r.is_argument else n for n, r in zip(names, autograd.results)]
         results = f"auto [{', '.join(names)}] = "
-    return fill(
+    call = fill(
         _CALL,
         results=results,
         guard=f"AutoDispatchBelow{'Autograd' if autograd.writes else 'ADInplaceOrView'}",
         handle=op.handle,
         arguments="".join(f", {p.name}" for p in op.signature.parameters),
     )
+    given = (r for r in autograd.results if r.is_optional)
+    return call + "".join(f"  {r.local} = given_or({r.written}, {r.local});\n" for r in given)
 
 
 def _returned(signature: Signature, results: tuple[ResultPlan, ...]) -> list[str]:
     if len(results) < 2:
         return [f"  return {result.local};" for result in results]
-    values = (r.local if r.written else f"::std::move({r.local})" for r in results)
+    values = (r.local if r.is_argument else f"::std::move({r.local})" for r in results)
     return [f"  return {signature.result}({', '.join(values)});"]
 
 
@@ -256,7 +283,8 @@ def _history(name: str, autograd: AutogradPlan) -> Iterator[str]:
         if result.is_differentiable:
             function = "rebase_result_history" if result.written else "set_result_history"
             flag = f", {result.flag}" if result.condition else ""
-            yield f"    {function}({result.local}, node{flag});"
+            given = f"{result.written}, " if result.is_optional else ""
+            yield f"    {function}({given}{result.local}, node{flag});"
     for local in autograd.not_complex:
         yield f'    check_not_complex("{name}", {local});'
 

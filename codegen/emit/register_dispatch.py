@@ -203,7 +203,8 @@ def _wrapper(
             statements=list(call_lines(name, kernel.structured, signature)),
         )
     guard = f"  const c10::OptionalDeviceGuard guard(device_of({kernel.device_guard}));"
-    names = {arg.parameter: arg.name for arg in kernel.laid_out}
+    names = {name: f"or_missing({name})" for name in kernel.optionals}
+    names |= {arg.parameter: arg.name for arg in kernel.laid_out}
     arguments = ", ".join(names.get(p.name, p.name) for p in signature.parameters)
     return fill(
         _WRAPPER,
@@ -226,9 +227,9 @@ def _call(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[str]:
         yield f"  {call};"
         yield from written_back
     else:
-        yield f"  {'decltype(auto) result = ' if kernel.returned == 'result' else ''}{call};"
+        yield f"  {'decltype(auto) result = ' if kernel.returned.keeps_result else ''}{call};"
         yield from written_back
-        yield f"  return {kernel.returned};"
+        yield f"  return {kernel.returned.expression};"
 
 
 def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:

@@ -21,11 +21,11 @@ $banner
 namespace torchext::generated::$namespace {
 namespace {
 
-void register_functionalize_$index(torch::Library& m) {
+void register_traced_forms_$index(torch::Library& m) {
 $impls
 }
 
-const bool registered_functionalize_$index = library().add($arguments);
+const bool registered_traced_forms_$index = library().add($arguments);
 
 } // namespace
 } // namespace torchext::generated::$namespace
@@ -46,15 +46,15 @@ def emit(plan: Plan) -> Iterator[File]:
                 arguments=[
                     "torch::Library::IMPL",
                     "c10::DispatchKey::Functionalize",
-                    f"&register_functionalize_{index}",
+                    f"&register_traced_forms_{index}",
                 ],
             )
             yield File(f"src/functionalize_{index}.cpp", text, "source")
 
 
 def _impl(namespace: str, op: OperatorPlan) -> Iterator[str]:
-    if op.functional_form:
-        name, form = op.operator.name, op.functional_form
-        function = f'functionalized_by("{namespace}::{form.base}", "{form.overload}")'
+    if op.traced:
+        name, form = op.operator.name, op.traced.target
+        function = f'{op.traced.function}("{namespace}::{form.base}", "{form.overload}")'
         yield f"  // {op.spec_line}"
         yield f'  m.impl("{name}", {function});'

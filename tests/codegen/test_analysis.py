@@ -533,7 +533,7 @@ def test_what_is_overwritten_without_a_differentiable_result_refuses_gradients()
     schema = "f_(Tensor(a!) self, Tensor(b!) other, Tensor y) -> (Tensor(a!), Tensor(b!))"
     flags = "  output_differentiability: [True, False]\n"
     text = formulas(schema, self="grad", other="non_differentiable", y="grad")
-    (op,) = plan(spec(schema), text.replace("\n", f"\n{flags}", 1)).operators
+    op, _ = plan(spec(schema), text.replace("\n", f"\n{flags}", 1)).operators
     assert [t.name for t in op.autograd.without_formula] == ["other"]
     assert "other" in [t.name for t in op.autograd.without_tangent]
 

@@ -802,7 +802,7 @@ const bool registered_batching_0 =
 namespace torchext::generated::goldens {
 namespace {
 
-void register_functionalize_0(torch::Library& m) {
+void register_traced_forms_0(torch::Library& m) {
   // native_functions.yaml:15
   m.impl("mul_.Tensor", functionalized_by("goldens::mul", "Tensor"));
   // native_functions.yaml:33
@@ -813,10 +813,12 @@ void register_functionalize_0(torch::Library& m) {
   m.impl("extremes.out", functionalized_by("goldens::extremes", ""));
   // native_functions.yaml:57
   m.impl("halved.out", functionalized_by("goldens::halved", ""));
+  // native_functions.yaml:74
+  m.impl("swap", functionalized_on_copies_by("goldens::swap", "functional"));
 }
 
-const bool registered_functionalize_0 =
-    library().add(torch::Library::IMPL, c10::DispatchKey::Functionalize, &register_functionalize_0);
+const bool registered_traced_forms_0 =
+    library().add(torch::Library::IMPL, c10::DispatchKey::Functionalize, &register_traced_forms_0);
 
 } // namespace
 } // namespace torchext::generated::goldens
@@ -1351,6 +1353,15 @@ struct TORCHEXT_API swap {
       c10::DispatchKeySet keys, at::Tensor& first, at::Tensor& second);
 };
 
+// native_functions.yaml:74: swap.functional(Tensor first, Tensor second) -> (Tensor, Tensor)
+struct TORCHEXT_API swap_functional {
+  using schema = ::std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&);
+  static ::std::tuple<at::Tensor, at::Tensor> call(
+      const at::Tensor& first, const at::Tensor& second);
+  static ::std::tuple<at::Tensor, at::Tensor> redispatch(
+      c10::DispatchKeySet keys, const at::Tensor& first, const at::Tensor& second);
+};
+
 } // namespace torchext::generated::goldens::operators
 
 namespace goldens {
@@ -1579,6 +1590,19 @@ at::Tensor fill::redispatch(c10::DispatchKeySet keys, at::Tensor& self) {
   return handle.redispatch(keys, self);
 }
 
+// native_functions.yaml:74: swap.functional(Tensor first, Tensor second) -> (Tensor, Tensor)
+::std::tuple<at::Tensor, at::Tensor> swap_functional::call(
+    const at::Tensor& first, const at::Tensor& second) {
+  static const auto handle = operator_handle<schema>("goldens::swap", "functional");
+  return handle.call(first, second);
+}
+
+::std::tuple<at::Tensor, at::Tensor> swap_functional::redispatch(
+    c10::DispatchKeySet keys, const at::Tensor& first, const at::Tensor& second) {
+  static const auto handle = operator_handle<schema>("goldens::swap", "functional");
+  return handle.redispatch(keys, first, second);
+}
+
 } // namespace torchext::generated::goldens::operators
 """,
         )
@@ -1646,6 +1670,10 @@ void register_schemas_0(torch::Library& m) {
       {at::Tag::pt2_compliant_tag});
   // native_functions.yaml:80
   m.def("fill(Tensor(a!) self) -> Tensor", {at::Tag::pt2_compliant_tag});
+  // native_functions.yaml:74
+  m.def(
+      "swap.functional(Tensor first, Tensor second) -> (Tensor, Tensor)",
+      {at::Tag::generated, at::Tag::pt2_compliant_tag});
 }
 
 TORCHEXT_RUN_FIRST void add_schemas_0() {
@@ -1668,6 +1696,7 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 
 #include <goldens/library.h>
 #include <torchext/cpu_fallback.h>
+#include <torchext/declared_forms.h>
 #include <torchext/device.h>
 #include <torchext/dtypes.h>
 #include <torchext/layout.h>
@@ -1693,6 +1722,15 @@ constexpr Dtypes dtypes_0{at::ScalarType::Float, at::ScalarType::Double};
 constexpr Dtypes dtypes_1{
     at::ScalarType::Float, at::ScalarType::Double, at::ScalarType::Half, at::ScalarType::BFloat16};
 constexpr Dtypes dtypes_2{at::ScalarType::Float};
+
+// native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+::std::tuple<at::Tensor, at::Tensor> cpu_blend(
+    at::TensorList parts,
+    const ::std::optional<at::Tensor>& weight,
+    c10::SymIntArrayRef size,
+    double eps) {
+  return ::goldens::native::blend_symint(parts, or_missing(weight), size, eps);
+}
 
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
 at::Tensor cpu_scale(const at::Tensor& self, const at::Scalar& factor) {
@@ -1770,7 +1808,8 @@ at::Tensor cpu_halved(
   structured::Functional<::torchext::generated::goldens::rules::rule_halved, Home::kCPU, 1> op;
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
-  ::goldens::native::halved_cpu(self_laid_out, weight, as_argument(n), op.maybe_get_output(0));
+  ::goldens::native::halved_cpu(
+      self_laid_out, or_missing(weight), as_argument(n), op.maybe_get_output(0));
   return op.results();
 }
 
@@ -1787,7 +1826,8 @@ at::Tensor& cpu_halved_out(
   op.reads(at::Tensor(), self, weight);
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
-  ::goldens::native::halved_cpu(self_laid_out, weight, as_argument(n), op.maybe_get_output(0));
+  ::goldens::native::halved_cpu(
+      self_laid_out, or_missing(weight), as_argument(n), op.maybe_get_output(0));
   op.copy_back();
   return out;
 }
@@ -1802,7 +1842,7 @@ at::Tensor cpu_fill(at::Tensor& self) {
 
 void register_cpu_0(torch::Library& m) {
   m.impl("mul.Tensor", TORCH_FN(::goldens::native::mul));
-  m.impl("blend", TORCH_FN(::goldens::native::blend_symint));
+  m.impl("blend", TORCH_FN(cpu_blend));
   m.impl("mul_.Tensor", TORCH_FN(::goldens::native::mul_));
   m.impl("scale", TORCH_FN(cpu_scale));
   m.impl("scale_", TORCH_FN(cpu_scale_));
@@ -1961,7 +2001,7 @@ at::Tensor cuda_halved(
   structured::Functional<::torchext::generated::goldens::rules::rule_halved, Home::kCUDA, 1> op;
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
-  ::goldens::native::halved_symint(self_laid_out, weight, n, op.maybe_get_output(0));
+  ::goldens::native::halved_symint(self_laid_out, or_missing(weight), n, op.maybe_get_output(0));
   return op.results();
 }
 
@@ -1982,7 +2022,7 @@ at::Tensor& cuda_halved_out(
   op.reads(at::Tensor(), self, weight);
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
-  ::goldens::native::halved_symint(self_laid_out, weight, n, op.maybe_get_output(0));
+  ::goldens::native::halved_symint(self_laid_out, or_missing(weight), n, op.maybe_get_output(0));
   op.copy_back();
   return out;
 }
@@ -2027,7 +2067,7 @@ const bool registered_privateuse1_0 =
     at::IntArrayRef size,
     double eps) {
   const c10::OptionalDeviceGuard guard(device_of(parts));
-  return ::other::native::blend(parts, weight, size, eps);
+  return ::other::native::blend(parts, or_missing(weight), size, eps);
 }
 
 // native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
@@ -2086,6 +2126,7 @@ const bool registered_xpu_0 =
 
 void register_compositeexplicitautograd_0(torch::Library& m) {
   m.impl("halves", TORCH_FN(::goldens::native::halves));
+  m.impl("swap.functional", functional_form_of("goldens::swap", ""));
 }
 
 const bool registered_compositeexplicitautograd_0 = library().add(
@@ -2423,6 +2464,7 @@ variable_list BlendBackward0::apply_with_saved(
 
 #include <goldens/library.h>
 #include <torchext/autograd_not_implemented.h>
+#include <torchext/functionalization.h>
 
 #include <goldens/nodes/blend.h>
 #include <goldens/nodes/mul.h>
@@ -2468,7 +2510,7 @@ at::Tensor autograd_mul_Tensor(
     const at::Tensor other_p = primal_of(other);
 #line 4 "derivatives.yaml"
     result_tangent = other_t * self_p + self_t * other_p;
-#line 53 "src/autograd_0.cpp"
+#line 54 "src/autograd_0.cpp"
   }
   set_tangent(result, result_tangent);
   return result;
@@ -2505,7 +2547,7 @@ at::Tensor autograd_mul_Tensor(
     at::Tensor weight_t = tangent_of(weight);
 #line 9 "derivatives.yaml"
     blended_tangent = weight_t * total;
-#line 90 "src/autograd_0.cpp"
+#line 91 "src/autograd_0.cpp"
   }
   set_tangent(blended, blended_tangent);
   if (node) {
@@ -2553,7 +2595,7 @@ at::Tensor& autograd_mul__Tensor(
 #line 4 "derivatives.yaml"
     self_tangent = self_t_raw.defined() ? self_t_raw.copy_(other_t * original_self_p + original_self_t * other_p) : other_t * original_self_p + original_self_t * other_p;
     // clang-format on
-#line 138 "src/autograd_0.cpp"
+#line 139 "src/autograd_0.cpp"
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);
   return self;
@@ -2583,6 +2625,9 @@ void register_autograd_0(torch::Library& m) {
       torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
   m.impl("swap", torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
   m.impl("fill", torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
+  m.impl(
+      "swap.functional",
+      torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
 }
 
 const bool registered_autograd_0 =
@@ -2595,7 +2640,7 @@ void register_adinplaceorview_0(torch::Library& m) {
   m.impl("scale.out", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
   m.impl("extremes.out", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
   m.impl("halved.out", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
-  m.impl("swap", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
+  m.impl("swap", traced_on_copies("goldens::swap", "functional"));
   m.impl("fill", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
 }
 
@@ -2686,7 +2731,8 @@ void add_node_classes_0(PyObject* classes) {
 {"name": "halved", "schema": "halved(Tensor self, Tensor? weight, SymInt n) -> Tensor", "location": "native_functions.yaml:57", "functional": null, "composite": false, "cpu_fallback": [], "gradients": [], "refuses_gradients": true, "own_autograd": false, "shape_rule": true, "tangents": false, "autocast": null, "dtypes": {"CPU": {"self": ["float32", "float64"], "weight": ["float32", "float64"]}, "CUDA": {"self": ["float32", "float64", "float16", "bfloat16"], "weight": ["float32"]}, "Meta": {"self": ["float32", "float64", "float16", "bfloat16"], "weight": ["float32", "float64"]}}, "samples": []},
 {"name": "halved.out", "schema": "halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)", "location": "native_functions.yaml:57", "functional": "halved", "composite": false, "cpu_fallback": [], "gradients": [], "refuses_gradients": true, "own_autograd": false, "shape_rule": true, "tangents": false, "autocast": null, "dtypes": {"CPU": {"self": ["float32", "float64"], "weight": ["float32", "float64"]}, "CUDA": {"self": ["float32", "float64", "float16", "bfloat16"], "weight": ["float32"]}, "Meta": {"self": ["float32", "float64", "float16", "bfloat16"], "weight": ["float32", "float64"]}}, "samples": []},
 {"name": "swap", "schema": "swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))", "location": "native_functions.yaml:74", "functional": null, "composite": false, "cpu_fallback": [], "gradients": [], "refuses_gradients": true, "own_autograd": false, "shape_rule": false, "tangents": false, "autocast": null, "dtypes": {}, "samples": []},
-{"name": "fill", "schema": "fill(Tensor(a!) self) -> Tensor", "location": "native_functions.yaml:80", "functional": null, "composite": false, "cpu_fallback": [], "gradients": [], "refuses_gradients": true, "own_autograd": false, "shape_rule": false, "tangents": false, "autocast": null, "dtypes": {}, "samples": []}
+{"name": "fill", "schema": "fill(Tensor(a!) self) -> Tensor", "location": "native_functions.yaml:80", "functional": null, "composite": false, "cpu_fallback": [], "gradients": [], "refuses_gradients": true, "own_autograd": false, "shape_rule": false, "tangents": false, "autocast": null, "dtypes": {}, "samples": []},
+{"name": "swap.functional", "schema": "swap.functional(Tensor first, Tensor second) -> (Tensor, Tensor)", "location": "native_functions.yaml:74", "functional": null, "composite": false, "cpu_fallback": [], "gradients": [], "refuses_gradients": true, "own_autograd": false, "shape_rule": false, "tangents": false, "autocast": null, "dtypes": {}, "samples": []}
 ]}
 """,
         )

@@ -41,8 +41,10 @@ ORDER = {
     "derivative_helpers": [],
     "cpp_names": [],
     "type_table": ["schema"],
+    "cpp_defaults": ["schema"],
+    "call_plan": ["schema"],
     "autograd_plan": [],
-    "plan": ["autograd_plan", "model", "schema"],
+    "plan": ["autograd_plan", "call_plan", "model", "schema"],
     "variants": ["schema"],
     "formula_scope": [
         "cpp_names", "errors", "formula", "model", "autograd_plan", "schema", "type_table",
@@ -66,9 +68,10 @@ ORDER = {
         "autograd_plan", "schema", "type_table",
     ],
     "layout_analysis": [
-        "cpp_names", "dispatch_keys", "errors", "model", "plan", "schema", "type_table",
+        "call_plan", "cpp_names", "dispatch_keys", "errors", "model", "plan", "schema",
+        "type_table",
     ],
-    "call_analysis": ["cpp_names", "autograd_plan", "model", "plan", "type_table"],
+    "call_analysis": ["cpp_defaults", "cpp_names", "autograd_plan", "model", "plan", "type_table"],
     "precomputed": [
         "cpp_names", "errors", "model", "plan", "schema", "schema_parser", "type_table",
     ],
@@ -86,16 +89,16 @@ ORDER = {
         "cpp_names", "errors", "model", "plan", "schema", "shape_expression", "structured_analysis",
         "type_table",
     ],
-    "meta_rules": ["cpp_names", "errors", "model", "shape_expression"],
+    "meta_rules": ["cpp_names", "errors", "model", "schema", "shape_expression"],
     "rule_calls": [
         "cpp_names", "call_analysis", "dispatch_keys", "errors", "layout_analysis", "meta_rules",
-        "model", "plan", "type_table",
+        "model", "plan", "schema", "type_table",
     ],
     "structured_calls": [
         "cpp_names", "call_analysis", "dispatch_keys", "layout_analysis", "model", "plan", "schema",
         "structured_analysis", "type_table",
     ],
-    "declared_forms": ["forms", "model", "plan", "schema", "variants"],
+    "declared_forms": ["call_plan", "forms", "model", "schema", "variants"],
     "form_tags": ["errors", "model", "schema", "variants"],
     "dispatch_analysis": [
         "cpp_names", "call_analysis", "declared_forms", "dispatch_keys", "dtype_analysis", "errors",
@@ -109,11 +112,11 @@ ORDER = {
         "cpp_names", "autograd_analysis", "batching_analysis", "call_analysis", "declared_forms",
         "derivative_helpers", "dispatch_analysis", "errors", "form_tags", "formula", "forms",
         "layout_analysis", "model", "override_analysis", "plan", "rule_calls", "sample_analysis",
-        "structured_analysis", "variants",
+        "schema", "structured_analysis", "variants",
     ],
     "template": [],
     "output": ["layout"],
-    "structured_text": ["plan", "template"],
+    "structured_text": ["call_plan", "plan", "template"],
     "tangent_text": ["autograd_plan", "output", "template"],
 }  # fmt: skip
 FOR_EMITTERS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from codegen import type_table
+from codegen import cpp_defaults, type_table
 from codegen.schema import Argument
 from codegen.schema_parser import parse_schema
 
@@ -53,11 +53,9 @@ ARGUMENTS = {
 RESULTS = {
     "()": "void",
     "Tensor": "at::Tensor",
-    "Tensor(a!)": "at::Tensor&",
     "Tensor(a)": "at::Tensor",
     "Tensor[]": "::std::vector<at::Tensor>",
     "(Tensor, Tensor)": "::std::tuple<at::Tensor, at::Tensor>",
-    "(Tensor(a!), Tensor(b!))": "::std::tuple<at::Tensor&, at::Tensor&>",
     "(Tensor, int, float[])": "::std::tuple<at::Tensor, int64_t, ::std::vector<double>>",
     "Tensor?": "::std::optional<at::Tensor>",
     "int": "int64_t",
@@ -100,7 +98,34 @@ def test_an_argument_is_spelled_as_aten_does(schema_type: str, cpp: str) -> None
 
 @pytest.mark.parametrize(("schema_type", "cpp"), RESULTS.items())
 def test_results_are_spelled_as_aten_does(schema_type: str, cpp: str) -> None:
-    assert type_table.return_type(parse_schema(f"f() -> {schema_type}").returns) == cpp
+    assert type_table.return_type(parse_schema(f"f() -> {schema_type}")) == cpp
+
+
+_REFERENCES = "::std::tuple<at::Tensor&, at::Tensor&>"
+_VALUES = "::std::tuple<at::Tensor, at::Tensor>"
+
+
+@pytest.mark.parametrize(
+    ("schema", "cpp"),
+    [
+        ("f_(Tensor(a!) x, Tensor y) -> Tensor(a!)", "at::Tensor&"),
+        ("f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", "at::Tensor&"),
+        ("f(Tensor x, Tensor(a!) y, int n) -> Tensor(a!)", "at::Tensor"),
+        ("f(Tensor(a!) x, Tensor(b!) y) -> Tensor(b!)", "at::Tensor"),
+        ("f(Tensor x, *, Tensor(a!) p, Tensor(b!) q) -> (Tensor(a!), Tensor(b!))", _REFERENCES),
+        ("f(Tensor(a!) p, Tensor(b!) q) -> (Tensor(a!), Tensor(b!))", _REFERENCES),
+        ("f(Tensor(a!) p, Tensor(b!) q) -> (Tensor(b!), Tensor(a!))", _VALUES),
+        ("f(Tensor(a!) p, Tensor(b!) q, int n) -> (Tensor(a!), Tensor(b!))", _VALUES),
+        ("f(Tensor(a!) p) -> (Tensor(a!), Tensor(a!))", _VALUES),
+        ("f(Tensor x, Tensor(a!) out) -> (Tensor(a!) out, Tensor arg)", _VALUES),
+        ("f(Tensor x, Tensor(a!)? out=None) -> Tensor(a!)", "at::Tensor"),
+        ("f(Tensor x) -> Tensor(a!)", "at::Tensor"),
+    ],
+)  # fmt: skip
+def test_results_are_references_where_boxed_kernels_return_the_same_arguments(
+    schema: str, cpp: str
+) -> None:
+    assert type_table.return_type(parse_schema(schema)) == cpp
 
 
 @pytest.mark.parametrize(("schema_type", "cpp"), SAVED.items())
@@ -118,7 +143,7 @@ def test_the_work_for_a_list_does_not_double_with_each_one_inside() -> None:
 def test_a_type_without_a_spelling_has_none(schema_type: str) -> None:
     schema = parse_schema(f"f({schema_type} x) -> ({schema_type} y)")
     assert type_table.argument_type(schema.arguments[0]) is None
-    assert type_table.return_type(schema.returns) is None
+    assert type_table.return_type(schema) is None
     assert not type_table.has_signature(schema)
 
 
@@ -145,7 +170,10 @@ def test_mutated_tensors_can_be_passed_as_const() -> None:
     schema = parse_schema("f(Tensor(a!) x) -> Tensor(a!)")
     const = "const at::Tensor&"
     assert type_table.argument_type(schema.arguments[0], const_ref=True) == const
-    assert type_table.return_type(schema.returns, const_ref=True) == const
+    assert type_table.return_type(schema, const_ref=True) == const
+    # torch would return the first argument of a boxed kernel
+    out = parse_schema("f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)")
+    assert type_table.return_type(out, const_ref=True) == "at::Tensor"
 
 
 @pytest.mark.parametrize(
@@ -207,9 +235,9 @@ def test_mutated_tensors_can_be_passed_as_const() -> None:
     ],
 )
 def test_a_default_is_spelled_in_cpp(text: str, default: str | None) -> None:
-    assert type_table.default_value(argument(text)) == default
+    assert cpp_defaults.default_value(argument(text)) == default
 
 
 def test_a_default_without_symint_is_an_integer() -> None:
-    assert type_table.default_value(argument("SymInt[2] x=1"), symint=False) == "{1, 1}"
-    assert type_table.default_value(argument("SymInt x=1"), symint=False) == "1"
+    assert cpp_defaults.default_value(argument("SymInt[2] x=1"), symint=False) == "{1, 1}"
+    assert cpp_defaults.default_value(argument("SymInt x=1"), symint=False) == "1"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +99,7 @@ def test_schemas_are_those_of_torchgen(definitions):
 def test_only_out_forms_of_composite_implicit_entries_are_more_than_torchgen_has(definitions):
     names = {str(f.func.name) for f in upstream.parsed().native_functions}
     more = set(definitions) - names
+    more -= {name for name in more if re.search(r"(\.|_)functional\d*$", name)}
     assert more == {str(name) for name in upstream.implicit_autogen()}
     assert all(torch._C.parse_schema(definitions[name][0]).overload_name for name in more)
 

@@ -90,9 +90,11 @@ class Output:
                 needs_cuda = any(start < block.start() < end for start, end in cuda)
                 for op, payload in _IMPL.findall(block.group(2) + "\n"):
                     place = (op, block.group(3))
-                    if place[1] == "FuncTorchBatchedDecomposition":
-                        # torchgen leaves these to functorch's list of decompositions
-                        assert found[op, "CompositeImplicitAutograd"].function in payload
+                    if place[1] in ("FuncTorchBatchedDecomposition", "Functionalize"):
+                        # torchgen leaves these to functorch's lists, or decides when it runs
+                        registered = _registration(payload, wrappers, needs_cuda)
+                        composite = found[op, "CompositeImplicitAutograd"]
+                        assert registered.function == composite.function
                         continue
                     if "_form_of(" in payload:
                         continue
@@ -157,6 +159,7 @@ def _registration(
     assert match, f"neither a kernel nor a wrapper: {payload}"
     function, wrapper, call = wrappers[match.group(1)]
     called, _, arguments = call.removeprefix("::").partition("(")
+    arguments = re.sub(r"or_missing\((\w+)\)", r"\1", arguments)
     names = ",".join(name for _, name in function.parameters)
     assert arguments == f"{names})", f"{function.name} passes on other arguments: {call}"
     types = f"{function.result}(*)({','.join(type_ for type_, _ in function.parameters)})"

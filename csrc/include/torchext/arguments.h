@@ -81,5 +81,39 @@ void for_each_tensor(const F& f, const c10::List<c10::List<Inner>>& lists) {
   }
 }
 
+/// An optional tensor as kernels are given it: one that holds an undefined tensor, as formulas and
+/// callers of C++ have it, is missing.
+inline const std::optional<at::Tensor>& or_missing(const std::optional<at::Tensor>& tensor) {
+  static const std::optional<at::Tensor> missing;
+  return tensor.has_value() && !tensor->defined() ? missing : tensor;
+}
+
+inline c10::List<std::optional<at::Tensor>> or_missing(
+    const c10::List<std::optional<at::Tensor>>& tensors) {
+  bool is_so = true;
+  for (const std::optional<at::Tensor> tensor : tensors) {
+    is_so = is_so && !(tensor.has_value() && !tensor->defined());
+  }
+  if (is_so) {
+    return tensors;
+  }
+  c10::List<std::optional<at::Tensor>> found;
+  found.reserve(tensors.size());
+  for (const std::optional<at::Tensor> tensor : tensors) {
+    found.push_back(or_missing(tensor));
+  }
+  return found;
+}
+
+inline bool has_tensor(const std::optional<at::Tensor>& argument) {
+  return argument.has_value() && argument->defined();
+}
+
+/// A result that is an optional argument where there is one, and new where there is none.
+inline const at::Tensor& given_or(
+    const std::optional<at::Tensor>& argument, const at::Tensor& result) {
+  return has_tensor(argument) ? *argument : result;
+}
+
 } // namespace v1
 } // namespace torchext

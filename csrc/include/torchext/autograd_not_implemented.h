@@ -57,10 +57,14 @@ class BoxedCall {
     return std::any_of(schema_.arguments().begin(), schema_.arguments().end(), aliases);
   }
 
-  /// Whether results are written to keyword-only arguments: an out= form.
+  /// Whether results are written to keyword-only arguments, as those of an out= form.
   bool is_out() const {
-    const auto out = [](const c10::Argument& a) { return a.kwarg_only() && is_written(a); };
-    return std::any_of(schema_.arguments().begin(), schema_.arguments().end(), out);
+    bool found = false;
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const c10::Argument& argument = schema_.arguments()[i];
+      found = found || (argument.kwarg_only() && is_written(argument) && is_there(values_[i]));
+    }
+    return found;
   }
 
   /// The argument of the same alias set as a result: what the result is or views; None without.
@@ -111,7 +115,7 @@ inline void redispatch_below(
     op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
   }
   call.for_each_result(*stack, [&](c10::IValue& value, const c10::Argument& result) {
-    if (is_written(result) && !call.argument_of(result).isNone()) {
+    if (is_written(result) && is_there(call.argument_of(result))) {
       value = call.argument_of(result);
     }
   });
@@ -170,7 +174,7 @@ inline void autograd_not_implemented(
   });
   const NodePtr<torch::autograd::Node> node = new_node();
   call.for_each_result(*stack, [&](const c10::IValue& value, const c10::Argument& result) {
-    if (!detail::is_written(result)) {
+    if (!detail::is_there(call.argument_of(result)) || !detail::is_written(result)) {
       detail::for_each_boxed_tensor(
           [&](const at::Tensor& tensor) {
             if (torch::autograd::isDifferentiableType(tensor.scalar_type())) {

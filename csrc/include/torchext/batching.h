@@ -27,12 +27,6 @@ namespace torchext {
 inline namespace v1 {
 namespace detail {
 
-inline std::vector<at::Tensor> tensors_of(const c10::IValue& value) {
-  std::vector<at::Tensor> found;
-  for_each_boxed_tensor([&found](const at::Tensor& t) { found.push_back(t); }, value);
-  return found;
-}
-
 inline int64_t most_dimensions(const std::vector<at::Tensor>& tensors) {
   int64_t most = 0;
   for (const at::Tensor& tensor : tensors) {
@@ -208,7 +202,8 @@ class BatchedCall {
 
   std::optional<c10::IValue> written_argument(const c10::Argument& result) const {
     for (size_t i = 0; i < values_.size(); ++i) {
-      if (is_written(schema_.arguments()[i]) && same_alias(result, schema_.arguments()[i])) {
+      const c10::Argument& argument = schema_.arguments()[i];
+      if (is_written(argument) && same_alias(result, argument) && is_there(values_[i])) {
         return values_[i];
       }
     }

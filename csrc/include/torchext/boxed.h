@@ -72,6 +72,17 @@ c10::IValue map_boxed_tensors(const F& f, const c10::IValue& value) {
   return mapped;
 }
 
+inline std::vector<at::Tensor> tensors_of(const c10::IValue& value) {
+  std::vector<at::Tensor> found;
+  for_each_boxed_tensor([&found](const at::Tensor& t) { found.push_back(t); }, value);
+  return found;
+}
+
+/// Whether an argument that may be missing is given.
+inline bool is_there(const c10::IValue& value) {
+  return !(value.isNone() || (value.isTensor() && !value.toTensor().defined()));
+}
+
 inline bool is_written(const c10::Argument& argument) {
   if (argument.alias_info() == nullptr) {
     return false;

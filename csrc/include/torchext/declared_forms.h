@@ -157,7 +157,8 @@ class FunctionalFormOf final : public detail::DeclaredForm {
         const c10::Argument& argument = schema.arguments()[i];
         if (detail::is_written(argument) && (argument.name() == "self") == is_self &&
             !is_returned(schema, argument)) {
-          stack->push_back(values[i]);
+          const bool is_none = values[i].isNone();
+          stack->push_back(is_none ? c10::IValue(at::Tensor()) : values[i]);
         }
       }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The Functionalize kernel of an in-place or out= form: it calls the operator's functional form, and
-// what that returns becomes the value of the tensors that would have been written to, as for ATen's
-// own operators. Boxed: it runs while a graph is traced, never in eager mode.
+// The Functionalize kernel of an operator that writes to arguments: it calls the operator's functional
+// form, and what that returns becomes the value of the tensors that would have been written to, as
+// for ATen's own operators. Boxed: it runs while a graph is traced, never in eager mode.
 #pragma once
 
 #include <ATen/FunctionalTensorWrapper.h>
@@ -10,10 +10,13 @@
 #include <ATen/core/stack.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/library.h>
+#include <torchext/autograd_not_implemented.h>
 #include <torchext/boxed.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,12 +56,75 @@ inline void check_on_meta(const c10::OperatorHandle& op, const std::vector<c10::
   op.callBoxed(&stack);
 }
 
+/// The argument that a result is; None where the result is new.
+inline c10::IValue argument_of(
+    const c10::FunctionSchema& schema,
+    const std::vector<c10::IValue>& values,
+    const c10::Argument& result) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (is_written(schema.arguments()[i]) && same_alias(schema.arguments()[i], result)) {
+      return values[i];
+    }
+  }
+  return c10::IValue();
+}
+
+inline std::optional<size_t> result_of(
+    const c10::FunctionSchema& schema, const c10::Argument& argument) {
+  for (size_t i = 0; i < schema.returns().size(); ++i) {
+    if (same_alias(schema.returns()[i], argument)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Calls `f(argument, value)` with all that is written to and what the functional form returns for
+/// it: behind its other results what is not returned, `self` first.
+template <typename F>
+void for_each_written(
+    const F& f,
+    const c10::FunctionSchema& schema,
+    const std::vector<c10::IValue>& values,
+    const torch::jit::Stack& results) {
+  size_t next = schema.returns().size();
+  for (const bool is_self : {true, false}) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const c10::Argument& argument = schema.arguments()[i];
+      if (is_written(argument) && (argument.name() == "self") == is_self) {
+        const std::optional<size_t> returned = result_of(schema, argument);
+        f(values[i], results.at(returned.has_value() ? *returned : next++));
+      }
+    }
+  }
+}
+
+/// The operator's own results: arguments, and `f` of what the functional form returns.
+template <typename F>
+void push_results(
+    const F& f,
+    const c10::FunctionSchema& schema,
+    const std::vector<c10::IValue>& values,
+    const torch::jit::Stack& results,
+    torch::jit::Stack& stack) {
+  for (size_t i = 0; i < schema.returns().size(); ++i) {
+    const c10::IValue argument = argument_of(schema, values, schema.returns()[i]);
+    stack.push_back(is_there(argument) ? argument : f(results.at(i)));
+  }
+}
+
+inline c10::OperatorHandle operator_named(const std::string& name, const std::string& overload) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str());
+}
+
 } // namespace detail
 
 /// The kernel: of the form that it is registered for, by the functional form that it is made with.
 class FunctionalizedBy final : public c10::OperatorKernel {
  public:
-  FunctionalizedBy(const char* name, const char* overload) : name_(name), overload_(overload) {}
+  /// on_copies: the functional form runs this one on copies.
+  FunctionalizedBy(const char* name, const char* overload, bool on_copies)
+      : name_(name), overload_(overload), on_copies_(on_copies) {}
 
   void operator()(
       const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
@@ -70,16 +136,15 @@ class FunctionalizedBy final : public c10::OperatorKernel {
       op.callBoxed(stack);
       return;
     }
-    const std::vector<at::Tensor> written = written_tensors(schema, values);
+    check_written(schema, values);
     std::vector<c10::IValue> inner;
     for (const c10::IValue& value : values) {
       inner.push_back(detail::map_boxed_tensors(detail::inner_tensor, value));
     }
     torch::jit::drop(*stack, count);
-    replace(written, call_functional(op, inner));
-    if (!schema.returns().empty()) {
-      stack->insert(stack->end(), written.begin(), written.end());
-    }
+    const torch::jit::Stack results = call_functional(op, inner);
+    detail::for_each_written(replace_value, schema, values, results);
+    detail::push_results(traced, schema, values, results, *stack);
   }
 
  private:
@@ -94,39 +159,48 @@ class FunctionalizedBy final : public c10::OperatorKernel {
     return any;
   }
 
-  static std::vector<at::Tensor> written_tensors(
+  static void check_written(
       const c10::FunctionSchema& schema, const std::vector<c10::IValue>& values) {
-    std::vector<at::Tensor> found;
     for (size_t i = 0; i < values.size(); ++i) {
-      if (detail::is_written(schema.arguments()[i])) {
-        found.push_back(values[i].toTensor());
+      const c10::Argument& argument = schema.arguments()[i];
+      const auto check = [&](const at::Tensor& tensor) {
         TORCH_CHECK(
-            at::functionalization::impl::isFunctionalTensor(found.back()),
+            !detail::is_written(argument) ||
+                at::functionalization::impl::isFunctionalTensor(tensor),
             schema.name(),
             ": '",
-            schema.arguments()[i].name(),
+            argument.name(),
             "' is written to and is no input of the function that is functionalized, as another "
             "argument is; pass it in");
-      }
+      };
+      detail::for_each_boxed_tensor(check, values[i]);
     }
-    return found;
+  }
+
+  static c10::IValue traced(const c10::IValue& result) {
+    const auto wrap = [](const at::Tensor& tensor) {
+      return at::functionalization::impl::to_functional_tensor(tensor);
+    };
+    return detail::map_boxed_tensors(wrap, result);
   }
 
   torch::jit::Stack call_functional(
       const c10::OperatorHandle& op, const std::vector<c10::IValue>& inner) const {
     const at::AutoDispatchSkipFunctionalize guard;
-    detail::check_on_meta(op, inner);
-    const c10::OperatorHandle functional =
-        c10::Dispatcher::singleton().findSchemaOrThrow(name_.c_str(), overload_.c_str());
+    if (!on_copies_) {
+      detail::check_on_meta(op, inner);
+    }
+    const c10::OperatorHandle functional = detail::operator_named(name_, overload_);
     auto results = detail::arguments_of(functional.schema(), op.schema(), inner);
     functional.callBoxed(&results);
     return results;
   }
 
-  static void replace(const std::vector<at::Tensor>& written, const torch::jit::Stack& results) {
-    TORCH_INTERNAL_ASSERT(written.size() == results.size());
+  static void replace_value(const c10::IValue& argument, const c10::IValue& result) {
+    const std::vector<at::Tensor> written = detail::tensors_of(argument);
+    const std::vector<at::Tensor> computed = detail::tensors_of(result);
     for (size_t i = 0; i < written.size(); ++i) {
-      at::functionalization::impl::replace_(written[i], results[i].toTensor());
+      at::functionalization::impl::replace_(written[i], computed.at(i));
       at::functionalization::impl::commit_update(written[i]);
       at::functionalization::impl::sync(written[i]);
     }
@@ -134,11 +208,71 @@ class FunctionalizedBy final : public c10::OperatorKernel {
 
   std::string name_;
   std::string overload_;
+  bool on_copies_;
 };
 
 inline torch::CppFunction functionalized_by(const char* name, const char* overload) {
   return torch::CppFunction::makeFromBoxedFunctor(
-      std::make_unique<FunctionalizedBy>(name, overload));
+      std::make_unique<FunctionalizedBy>(name, overload, /*on_copies=*/false));
+}
+
+inline torch::CppFunction functionalized_on_copies_by(const char* name, const char* overload) {
+  return torch::CppFunction::makeFromBoxedFunctor(
+      std::make_unique<FunctionalizedBy>(name, overload, /*on_copies=*/true));
+}
+
+/// The ADInplaceOrView kernel of an operator whose schema the tracing of torch.compile refuses or
+/// reads otherwise: it is traced as its functional form, which runs it on copies, and copies back.
+class TracedOnCopies final : public c10::OperatorKernel {
+ public:
+  TracedOnCopies(const char* name, const char* overload) : name_(name), overload_(overload) {}
+
+  void operator()(
+      const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+    using c10::impl::TorchDispatchModeKey;
+    if (!c10::impl::TorchDispatchModeTLS::get_mode(TorchDispatchModeKey::FUNCTIONAL).has_value()) {
+      return track_aliases(op, keys, stack);
+    }
+    const c10::FunctionSchema& schema = op.schema();
+    const auto count = schema.arguments().size();
+    const std::vector<c10::IValue> values(stack->end() - static_cast<int64_t>(count), stack->end());
+    torch::jit::drop(*stack, count);
+    torch::jit::Stack results = values;
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    detail::operator_named(name_, overload_).callBoxed(&results);
+    const auto copy = [&schema](const c10::IValue& argument, const c10::IValue& value) {
+      copy_back(schema.name(), argument, value);
+    };
+    detail::for_each_written(copy, schema, values, results);
+    const auto same = [](const c10::IValue& result) { return result; };
+    detail::push_results(same, schema, values, results, *stack);
+  }
+
+ private:
+  static void copy_back(
+      const std::string& op, const c10::IValue& argument, const c10::IValue& value) {
+    const std::vector<at::Tensor> written = detail::tensors_of(argument);
+    const std::vector<at::Tensor> computed = detail::tensors_of(value);
+    for (size_t i = 0; i < written.size(); ++i) {
+      TORCH_CHECK(
+          written[i].sym_sizes() == computed.at(i).sym_sizes(),
+          op,
+          ": a tensor of shape ",
+          written[i].sym_sizes(),
+          " is given for a result of shape ",
+          computed.at(i).sym_sizes(),
+          ", and no call that is traced resizes it");
+      written[i].copy_(computed.at(i));
+      torch::autograd::impl::bump_version(written[i]);
+    }
+  }
+
+  std::string name_;
+  std::string overload_;
+};
+
+inline torch::CppFunction traced_on_copies(const char* name, const char* overload) {
+  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<TracedOnCopies>(name, overload));
 }
 
 } // namespace v1

@@ -36,7 +36,8 @@ at::Tensor laid_out(const at::Tensor& tensor) {
 
 template <StridesOf strides>
 std::optional<at::Tensor> laid_out(const std::optional<at::Tensor>& tensor) {
-  return tensor.has_value() ? std::optional(laid_out<strides>(*tensor)) : tensor;
+  const bool is_there = tensor.has_value() && tensor->defined();
+  return is_there ? std::optional(laid_out<strides>(*tensor)) : std::nullopt;
 }
 
 /// A list of tensors, whichever of ATen's types it has.
@@ -73,7 +74,7 @@ inline void write_back(const at::Tensor& argument, const at::Tensor& laid_out) {
 
 inline void write_back(
     const std::optional<at::Tensor>& argument, const std::optional<at::Tensor>& laid_out) {
-  if (argument.has_value()) {
+  if (laid_out.has_value()) {
     write_back(*argument, *laid_out);
   }
 }

@@ -194,6 +194,10 @@ class Functional final : public Class {
     return taken(outputs_);
   }
 
+  at::Tensor result(int64_t index) {
+    return std::move(outputs_[index]);
+  }
+
  private:
   void set(
       int64_t index,
@@ -214,7 +218,7 @@ class Functional final : public Class {
 enum class Written { kInPlace, kOut };
 
 /// The results that an in-place or out= form is given. Where a kernel cannot write to one as it
-/// is, it writes to another tensor, which copy_back() copies.
+/// is, it writes to another tensor, which copy_back() copies. An undefined one is new.
 template <Written written, typename Class, Home home, size_t N>
 class Given final : public Class {
  public:
@@ -256,6 +260,9 @@ class Given final : public Class {
     (for_each_tensor([this](const at::Tensor& input) { inputs_.push_back(input); }, inputs), ...);
     for (size_t i = 0; i < N; ++i) {
       const at::Tensor& output = outputs_[i].get();
+      if (!output.defined()) {
+        continue;
+      }
       at::assert_no_internal_overlap(output);
       refuse_partial_overlap(output, own);
       for (const at::Tensor& input : inputs_) {
@@ -269,9 +276,13 @@ class Given final : public Class {
     }
   }
 
+  at::Tensor result(int64_t index) {
+    return outputs_[index].get().defined() ? outputs_[index].get() : std::move(others_[index]);
+  }
+
   void copy_back() const {
     for (size_t i = 0; i < N; ++i) {
-      if (C10_UNLIKELY(others_[i].defined())) {
+      if (C10_UNLIKELY(others_[i].defined() && outputs_[i].get().defined())) {
         at::native::resize_output(outputs_[i].get(), others_[i].sizes());
         outputs_[i].get().copy_(others_[i]);
       }
@@ -286,6 +297,10 @@ class Given final : public Class {
       const at::TensorOptions& options) {
     selection_.select(options.device());
     const at::Tensor& output = outputs_[index].get();
+    if (!output.defined()) {
+      others_[index] = new_result<home>(sizes, strides, options);
+      return;
+    }
     if constexpr (written == Written::kInPlace) {
       check_written(op_, "in-place", output, options);
       TORCH_CHECK(

@@ -82,6 +82,10 @@ class SymbolicFunctional final : public SymbolicMeta<Class, N> {
     return taken(outputs_);
   }
 
+  at::Tensor result(int64_t index) {
+    return std::move(outputs_[index]);
+  }
+
  private:
   void set(
       int64_t index,
@@ -127,7 +131,11 @@ class SymbolicGiven final : public SymbolicMeta<Class, N> {
       : op_(op), outputs_{std::cref<at::Tensor>(outputs)...} {}
 
   const at::Tensor& maybe_get_output(int64_t index) override {
-    return outputs_[index].get();
+    return new_[index].defined() ? new_[index] : outputs_[index].get();
+  }
+
+  at::Tensor result(int64_t index) {
+    return new_[index].defined() ? std::move(new_[index]) : outputs_[index].get();
   }
 
  private:
@@ -137,6 +145,10 @@ class SymbolicGiven final : public SymbolicMeta<Class, N> {
       [[maybe_unused]] c10::SymIntArrayRef strides,
       const at::TensorOptions& options) override {
     const at::Tensor& output = outputs_[index].get();
+    if (!output.defined()) {
+      new_[index] = new_symbolic_result(sizes, strides, options);
+      return;
+    }
     if constexpr (written == Written::kInPlace) {
       check_written(op_, "in-place", output, options);
       check_in_place_sizes(op_, output, sizes);
@@ -148,6 +160,7 @@ class SymbolicGiven final : public SymbolicMeta<Class, N> {
 
   const char* op_;
   std::array<std::reference_wrapper<const at::Tensor>, N> outputs_;
+  std::array<at::Tensor, N> new_;
 };
 
 template <typename Class, size_t N>

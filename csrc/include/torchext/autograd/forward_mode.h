@@ -106,11 +106,20 @@ inline at::Tensor unshared(const at::Tensor& tangent) {
   return torch::autograd::GradMode::is_enabled() ? tangent.clone() : tangent;
 }
 
+/// A tangent that formulas of other results read after it was overwritten.
+inline at::Tensor copied(const at::Tensor& tangent) {
+  return tangent.defined() ? tangent.clone() : tangent;
+}
+
+/// Gives a result its tangent. What was written to has its tangent written to, where it has one.
 inline void set_tangent(
     const at::Tensor& result, const at::Tensor& tangent, bool is_inplace = false) {
-  if (result.defined() && tangent.defined()) {
-    result._set_fw_grad(tangent, /*level=*/0, is_inplace);
+  if (!(result.defined() && tangent.defined())) {
+    return;
   }
+  const at::Tensor existing = is_inplace ? raw_tangent_of(result) : at::Tensor();
+  const bool is_other = existing.defined() && !existing.is_same(tangent);
+  result._set_fw_grad(is_other ? existing.copy_(tangent) : tangent, /*level=*/0, is_inplace);
 }
 
 inline void set_tangent(at::TensorList results, at::TensorList tangents, bool is_inplace = false) {

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/grad_mode.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torchext/arguments.h>
 #include <torchext/compat.h>
@@ -121,6 +122,31 @@ inline void check_no_view(
       "gradients are recorded; write to a copy");
 }
 
+inline void check_no_view(
+    const char* op, const char* name, const std::optional<at::Tensor>& written, bool records) {
+  check_no_view(op, name, written.value_or(at::Tensor()), records);
+}
+
+/// Refuses to write to a leaf that requires grad, and the like, where the argument is given.
+inline void check_inplace(const std::optional<at::Tensor>& written, bool records) {
+  if (has_tensor(written)) {
+    torch::autograd::check_inplace(*written, records);
+  }
+}
+
+/// Refuses gradients and tangents where the result is given, as for ATen's out= forms.
+inline void check_out(
+    const char* op, const std::optional<at::Tensor>& out, bool records, bool has_tangent) {
+  if (has_tensor(out)) {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        !has_tangent, op, ": a result that is given, as that of an out= form, has no tangent");
+    if (records) {
+      torch::autograd::throw_error_out_requires_grad(op);
+    }
+    torch::autograd::check_inplace(*out, records);
+  }
+}
+
 /// Makes the node the history of a tensor that the operator wrote to.
 inline void rebase_result_history(
     const at::Tensor& written,
@@ -131,6 +157,19 @@ inline void rebase_result_history(
     torch::autograd::impl::rebase_history(written, {node, output});
   } else {
     node->add_input_metadata(torch::autograd::Node::undefined_input());
+  }
+}
+
+/// The same of a result that is an argument where that is given, and new where it is missing.
+inline void rebase_result_history(
+    const std::optional<at::Tensor>& written,
+    const at::Tensor& result,
+    const NodePtr<torch::autograd::Node>& node,
+    bool is_differentiable = true) {
+  if (has_tensor(written)) {
+    rebase_result_history(*written, node, is_differentiable);
+  } else {
+    set_result_history(result, node, is_differentiable);
   }
 }
 

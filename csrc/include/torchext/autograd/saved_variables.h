@@ -36,6 +36,19 @@ inline SavedVariable save_written(const at::Tensor& written) {
   return SavedVariable(written, /*is_output=*/true, /*is_inplace_on_view=*/written.is_view());
 }
 
+/// The same of one that may be missing.
+inline at::Tensor kept(
+    std::optional<at::Tensor>& original, const std::optional<at::Tensor>& written) {
+  return has_tensor(written) ? kept(original, *written) : at::Tensor();
+}
+
+/// A result that is an argument where that is given, and new where it is missing.
+inline SavedVariable save_written(
+    const std::optional<at::Tensor>& written, const at::Tensor& result) {
+  return has_tensor(written) ? save_written(*written)
+                           : SavedVariable(result, /*is_output=*/true);
+}
+
 inline SavedVariable save(const at::Tensor& tensor, bool is_output = false) {
   return SavedVariable(tensor, is_output);
 }

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The part of the Plan that is about calls: what kernels are given and return, and which form of an
+operator calls another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .schema import OperatorName
+
+
+@dataclass(frozen=True)
+class LaidOut:
+    """An argument that a kernel is given in a layout of `layout:`."""
+
+    parameter: str
+    layout: str  # a value of torchext::StridesOf
+    is_written: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the kernel is given."""
+        return f"{self.parameter}_laid_out"
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What a wrapper returns after its kernel has run."""
+
+    expression: str
+    keeps_result: bool  # it reads `result`, what the kernel returned
+
+
+ON_COPIES = "functionalized_on_copies_by"
+
+
+@dataclass(frozen=True)
+class DeclaredForm:
+    """How a form of an operator calls another one: a function of torchext/declared_forms.h or
+    functionalization.h, and the other form's name."""
+
+    function: str
+    target: OperatorName
