@@ -170,5 +170,6 @@ def written_arguments(overload: torch._ops.OpOverload) -> list[torch._C.Argument
 
 
 def out_arguments(overload: torch._ops.OpOverload) -> list[torch._C.Argument]:
-    """The keyword-only ones among them: those of an out= form."""
-    return [a for a in written_arguments(overload) if a.kwarg_only]
+    """The keyword-only ones among them that are always given: those of an out= form."""
+    written = written_arguments(overload)
+    return [a for a in written if a.kwarg_only and not str(a.type).startswith("Optional")]

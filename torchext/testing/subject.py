@@ -347,9 +347,12 @@ class Subject:
         return bool(facts.gradients or facts.composite or facts.own_autograd)
 
     def differentiable(self, call: Call) -> list[bool]:
-        """For each of the call's tensors whether gradients flow to it."""
+        """For each of the call's tensors whether gradients flow to it; to none where a result is
+        given by a keyword."""
         names = set(self.facts.gradients) or set(call.arguments)
-        if self.outs or not self.may_have_gradients:
+        written = [a.name for a in written_arguments(self.overload) if a.kwarg_only]
+        gives_out = any(call.arguments.get(name) is not None for name in written)
+        if self.outs or gives_out or not self.may_have_gradients:
             names = set()
         return [
             name in names and name not in call.without_gradient and has_gradient(tensor)

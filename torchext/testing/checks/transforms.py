@@ -31,6 +31,7 @@ from ..subject import (
     fork_rng,
     has_gradient,
 )
+from .aliases import check_aliases
 
 # What opcheck's tests of AOTDispatcher compare are results of two calls.
 _OPCHECK_TWO_CALLS = ("test_aot_dispatch_static", "test_aot_dispatch_dynamic")
@@ -48,7 +49,9 @@ Tensors = tuple[torch.Tensor, ...]
 
 
 def opcheck(subject: Subject) -> None:
-    """torch.library.opcheck, all of its tests that know the device, with and without gradients."""
+    """torch.library.opcheck, all of its tests that know the device, with and without gradients;
+    results are arguments where the schema says so, and new where it does not, of composite
+    operators too, which torch's tests look through."""
     left_out = [*(_OPCHECK_TWO_CALLS if subject.is_random else ())]
     if torch.Tag.data_dependent_output in subject.overload.tags:
         left_out += _OPCHECK_FAKE  # which has no numbers to return
@@ -56,6 +59,7 @@ def opcheck(subject: Subject) -> None:
         left_out.append("test_autograd_registration")
     tests = [test for test in torch.library._OPCHECK_DEFAULT_UTILS if test not in left_out]
     for call in subject.calls():
+        check_aliases(subject, call)
         given = subject.with_outs(call)
         torch.library.opcheck(subject.overload, given.args, given.kwargs, test_utils=tests)
         flags = subject.differentiable(call)
@@ -82,9 +86,8 @@ def vmap(subject: Subject) -> None:
         writes = [name in subject.writes for name, _ in call.named_tensors]
         count = len(writes)
         for in_dims in _batches(count):
-            is_read = [d is not None for d, written in zip(in_dims, writes) if not written]
             is_lost = [w and d is None for d, w in zip(in_dims, writes)]
-            if any(is_lost) and any(is_read):
+            if any(is_lost) and any(d is not None for d in in_dims):
                 continue  # what is written to has no room for the batch
             try:
                 _check_vmap(subject, call, in_dims, examples)
