@@ -201,6 +201,7 @@ class TangentPlan:
     line: SourceLine  # where it stands
     is_elementwise: bool = False  # gives the tangent of the i-th element of a list
     clones: str | None = None  # the tangent of this argument must not be written to
+    apart: tuple[str, ...] = ()  # parameters with which the tangents share no memory
 
     @property
     def name(self) -> str:

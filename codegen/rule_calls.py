@@ -107,7 +107,8 @@ def rule_kernels(namespace: str, operator: Operator, source: Operator) -> tuple[
         if takes_results(entry) and entry.kernel != FALLBACK and entry.key != "Meta":
             found.append(_kernel(namespace, operator, source, signature, entry))
     call = _call(operator, source, "Meta", rule)
-    return (*found, KernelPlan("Meta", "", signature, structured=call))
+    checks = checked_tensors(operator, signature)
+    return (*found, KernelPlan("Meta", "", signature, device_checks=checks, structured=call))
 
 
 def _kernel(

@@ -25,20 +25,19 @@ def structured_kernels(
 ) -> tuple[KernelPlan, ...]:
     """The kernels of one form."""
     found = []
+    checks = checked_tensors(operator, signature)
     for kernel in group.plan.kernels:
         for key in kernel.keys:
-            checks = checked_tensors(operator, signature) if is_guarded(key) else ()
             call = _call(group, operator, key, kernel.name)
-            cuda = needs_cuda(key)
+            own, cuda = checks if is_guarded(key) else (), needs_cuda(key)
             found.append(
-                KernelPlan(
-                    key, "", signature, device_checks=checks, needs_cuda=cuda, structured=call
-                )
+                KernelPlan(key, "", signature, device_checks=own, needs_cuda=cuda, structured=call)
             )
     keys = ("Meta",) if operator is group.out else ("Meta", COMPOSITE)
     for key in keys:
         call = _call(group, operator, key, group.plan.meta_class)
-        found.append(KernelPlan(key, "", signature, structured=call))
+        own = checks if key == "Meta" else ()
+        found.append(KernelPlan(key, "", signature, device_checks=own, structured=call))
     return tuple(found)
 
 

@@ -99,6 +99,7 @@ class TangentAnalysis:
             candidates = list(dict.fromkeys([*candidates, name]))
             required = list(dict.fromkeys([*required, name]))
         looked_at = required + ([] if elementwise else self.lists)
+        read = dict.fromkeys([*looked_at, *(n for n in candidates if n in primals)])
         return TangentPlan(
             results,
             tuple(self._value(n, elementwise) for n in looked_at),
@@ -107,6 +108,7 @@ class TangentAnalysis:
             SourceLine(formula.location.source.name, formula.at(0).line),
             elementwise,
             clones,
+            tuple(self._value(n, elementwise) for n in read if n not in written),
         )
 
     def _element_wise(self, formula: Formula, count: int) -> str:

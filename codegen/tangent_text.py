@@ -16,6 +16,7 @@ $inputs
 $line
     $name = $formula;
 $restore
+    $apart
   }
 """
 
@@ -27,6 +28,7 @@ $inputs
 $line
       $name[i] = $formula;
 $restore
+      $apart
     }
   }
 """
@@ -38,6 +40,8 @@ def tangent_block(tangent: TangentPlan) -> str:
     inputs = [f"{'  ' * each}    {line}" for i in tangent.inputs for line in _input(i)]
     if tangent.clones:
         inputs.append(f"    {tangent.clones}_t = unshared({tangent.clones}_t);")
+    name = f"{tangent.name}[i]" if each else tangent.name
+    apart = [f"set_apart({', '.join([name, *tangent.apart])});"] if tangent.apart else []
     kind = {"result": tangent.results[0].local} if each else {"type": tangent.type}
     return fill(
         _ELEMENTS if each else _TANGENT,
@@ -47,6 +51,7 @@ def tangent_block(tangent: TangentPlan) -> str:
         line=[str(tangent.line)],
         formula=tangent.expression,
         restore=[RESTORE_LINE],
+        apart=apart,
         **kind,
     ).rstrip("\n")
 

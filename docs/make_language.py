@@ -397,7 +397,7 @@ _KEYS = """\
 
 `CUDA` kernels (and those of other CUDA keys) are compiled where CUDA is. Kernels of devices run
 behind a check that all tensors are on one device and a guard that makes it current; see
-`device_check` and `device_guard`. {composite} take kernels that are made of other operators.
+`device_check` and `device_guard`. The Meta kernels that are generated have the check too. {composite} take kernels that are made of other operators.
 
 ## Tags
 

@@ -1893,6 +1893,9 @@ at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
 // native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
 ::std::tuple<at::Tensor, at::Tensor> meta_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
+  SameDevice same_device("goldens::extremes");
+  same_device.check("self", self);
+  same_device.check("weight", weight);
   structured::SymbolicFunctional<::goldens::meta::structured_extremes, 2> op;
   op.meta(self, as_argument(weight), dim);
   return op.results();
@@ -1905,6 +1908,11 @@ at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
     int64_t dim,
     at::Tensor& least,
     at::Tensor& most) {
+  SameDevice same_device("goldens::extremes.out");
+  same_device.check("self", self);
+  same_device.check("weight", weight);
+  same_device.check("least", least);
+  same_device.check("most", most);
   structured::SymbolicOut<::goldens::meta::structured_extremes, 2> op(
       "goldens::extremes", least, most);
   op.meta(self, as_argument(weight), dim);
@@ -1914,6 +1922,9 @@ at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
 // native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 at::Tensor meta_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
+  SameDevice same_device("goldens::halved");
+  same_device.check("self", self);
+  same_device.check("weight", weight);
   dtypes_1.check("goldens::halved", "self", self);
   dtypes_0.check("goldens::halved", "weight", weight);
   structured::SymbolicFunctional<::torchext::generated::goldens::rules::rule_halved, 1> op;
@@ -1927,6 +1938,10 @@ at::Tensor& meta_halved_out(
     const ::std::optional<at::Tensor>& weight,
     c10::SymInt n,
     at::Tensor& out) {
+  SameDevice same_device("goldens::halved.out");
+  same_device.check("self", self);
+  same_device.check("weight", weight);
+  same_device.check("out", out);
   dtypes_1.check("goldens::halved.out", "self", self);
   dtypes_0.check("goldens::halved.out", "weight", weight);
   structured::SymbolicOut<::torchext::generated::goldens::rules::rule_halved, 1> op(
@@ -2511,6 +2526,7 @@ at::Tensor autograd_mul_Tensor(
 #line 4 "derivatives.yaml"
     result_tangent = other_t * self_p + self_t * other_p;
 #line 54 "src/autograd_0.cpp"
+    set_apart(result_tangent, self, other);
   }
   set_tangent(result, result_tangent);
   return result;
@@ -2547,7 +2563,8 @@ at::Tensor autograd_mul_Tensor(
     at::Tensor weight_t = tangent_of(weight);
 #line 9 "derivatives.yaml"
     blended_tangent = weight_t * total;
-#line 91 "src/autograd_0.cpp"
+#line 92 "src/autograd_0.cpp"
+    set_apart(blended_tangent, weight, parts);
   }
   set_tangent(blended, blended_tangent);
   if (node) {
@@ -2595,7 +2612,8 @@ at::Tensor& autograd_mul__Tensor(
 #line 4 "derivatives.yaml"
     self_tangent = self_t_raw.defined() ? self_t_raw.copy_(other_t * original_self_p + original_self_t * other_p) : other_t * original_self_p + original_self_t * other_p;
     // clang-format on
-#line 139 "src/autograd_0.cpp"
+#line 141 "src/autograd_0.cpp"
+    set_apart(self_tangent, other);
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);
   return self;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/TensorWrapper.h>
 #include <ATen/ops/_efficientzerotensor.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/grad_mode.h>
@@ -11,6 +13,8 @@
 #include <torchext/arguments.h>
 
 #include <optional>
+#include <tuple>
+#include <vector>
 
 namespace torchext {
 inline namespace v1 {
@@ -109,6 +113,64 @@ inline at::Tensor unshared(const at::Tensor& tangent) {
 /// A tangent that formulas of other results read after it was overwritten.
 inline at::Tensor copied(const at::Tensor& tangent) {
   return tangent.defined() ? tangent.clone() : tangent;
+}
+
+/// The tensor that holds the values, below the wrappers of functorch.
+inline at::Tensor unwrapped(at::Tensor tensor) {
+  while (true) {
+    if (const auto* wrapper = at::functorch::maybeGetTensorWrapper(tensor)) {
+      tensor = wrapper->value();
+    } else if (const auto* batched = at::functorch::maybeGetBatchedImpl(tensor)) {
+      tensor = batched->value();
+    } else {
+      return tensor;
+    }
+  }
+}
+
+/// Whether writing to one tensor changes the other. Zeros without memory cannot be written to.
+inline bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined() || a._is_zerotensor()) {
+    return false;
+  }
+  const at::Tensor x = unwrapped(a);
+  const at::Tensor y = unwrapped(b);
+  return x.is_same(y) || (x.has_storage() && y.has_storage() && x.is_alias_of(y));
+}
+
+/// To be called on a new tangent, with the arguments that its formula reads: a copy where it is the
+/// tangent of one, a view of it, or the argument. Who writes to the result writes to its tangent.
+template <typename... Arguments>
+void set_apart(at::Tensor& tangent, const Arguments&... arguments) {
+  const auto look = [&tangent](const at::Tensor& tensor) {
+    if (shares_memory(tangent, raw_tangent_of(tensor)) || shares_memory(tangent, tensor)) {
+      tangent = tangent.clone();
+    }
+  };
+  (for_each_tensor(look, arguments), ...);
+}
+
+template <typename... Arguments>
+void set_apart(std::vector<at::Tensor>& tangents, const Arguments&... arguments) {
+  for (size_t i = 0; i < tangents.size(); ++i) {
+    set_apart(tangents[i], arguments...);
+    for (size_t j = 0; j < i; ++j) {
+      if (shares_memory(tangents[i], tangents[j])) {
+        tangents[i] = tangents[i].clone();
+      }
+    }
+  }
+}
+
+template <typename... Tangents, typename... Arguments>
+void set_apart(std::tuple<Tangents...>& tangents, const Arguments&... arguments) {
+  const auto each = [&](auto&... tangent) {
+    std::vector<at::Tensor> all{tangent...};
+    set_apart(all, arguments...);
+    size_t next = 0;
+    ((tangent = all[next++]), ...);
+  };
+  std::apply(each, tangents);
 }
 
 /// Gives a result its tangent. What was written to has its tangent written to, where it has one.
