@@ -26,6 +26,7 @@ from .errors import Errors
 from .form_tags import FormTags
 from .forms import FunctionalForms
 from .formula import called_functions
+from .formula_calls import CallChecks, formula_headers
 from .layout_analysis import layout_tags
 from .model import Derivative, Operator
 from .override_analysis import own_derivatives, plan_override
@@ -58,7 +59,8 @@ def plan_library(
     """The plan of a library; mistakes are noted and the entries that have them are left out."""
     everything = _with_variants(list(operators), errors)
     own = [op for op in everything if not op.is_override]
-    analyses = _OwnOperators(namespace, own, own_derivatives(derivatives, errors), errors)
+    formulas = own_derivatives(derivatives, errors)
+    analyses = _OwnOperators(namespace, own, formulas, errors)
     shards = _shard_count(len(everything))
     plans = []
     for operator in everything:
@@ -72,7 +74,9 @@ def plan_library(
     _check_namespace(namespace, own, errors)
     _check_handles(plans, errors)
     _check_parameters(plans, errors)
-    plan = Plan(namespace, specs, shards, tuple(_with_api(_with_casts(plans))))
+    headers = formula_headers(formulas)
+    plan = Plan(namespace, specs, shards, tuple(_with_api(_with_casts(plans))), headers)
+    CallChecks(namespace, plan.operators, errors).check(formulas)
     called = set().union(*map(called_functions, plan.formulas()))
     return dataclasses.replace(plan, helper_topics=needed_topics(topics, called))
 

@@ -46,7 +46,7 @@ class AutogradAnalysis:
             with errors.about(str(name)):
                 operator = self.by_name.get(name)
                 if operator is None:
-                    if errors.concern(str(name)):
+                    if errors.misses_operators or errors.concern(str(name)):
                         continue  # its entry could not be read
                     hint = did_you_mean(str(name), map(str, self.by_name))
                     errors.add(

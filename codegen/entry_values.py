@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The values of an operator's keys that are maps and lists with a form of their own: `meta:`,
-`dtypes:` and `samples:`."""
+"""The values of keys that have a form of their own: schemas, `meta:`, `dtypes:` and `samples:`."""
 
 from __future__ import annotations
 
@@ -8,6 +7,8 @@ from .dispatch_keys import DISPATCH_KEYS
 from .dtypes import GROUPS, SCALAR_TYPES, scalar_types
 from .errors import did_you_mean
 from .model import DtypeRule, Line, MetaRule, ResultRule, Sample, Value
+from .schema import Schema
+from .schema_parser import SchemaError, parse_schema
 from .yaml_reader import DEEPEST, TOO_DEEP, Node, YamlReader, kind
 
 _RESULT_KEYS = ("like", "size", "dtype", "strides", "when")
@@ -126,6 +127,18 @@ def _value(reader: YamlReader, node: Node, depth: int = 1) -> Value:
         entries = ((k, _value(reader, v, depth + 1)) for k, (_, v) in pairs.items())
         return Value(place, entries=tuple(entries))
     return Value(place, text=reader.text(node, "a value"), is_quoted=bool(node.style))
+
+
+def read_schema(reader: YamlReader, node: Node) -> Schema | None:
+    """A schema; None (and noted) where it cannot be read."""
+    text = reader.text(node, "the schema")
+    if text is None:
+        return None
+    try:
+        return parse_schema(text)
+    except SchemaError as error:
+        reader.errors.add(reader.location(node, error.offset), error.message, error.hint)
+        return None
 
 
 READERS = {"meta": read_meta, "dtypes": read_dtypes, "samples": read_samples}

@@ -111,10 +111,17 @@ class Errors:
         self._concerned: set[str] = set()
         self._operator: str | None = None
         self._limit = limit
+        # entries of operators could not be read, so that a name that is not there says nothing
+        self.misses_operators = False
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
         return list(self._found)
+
+    @property
+    def count(self) -> int:
+        """How many have been noted."""
+        return len(self._found)
 
     @contextlib.contextmanager
     def about(self, operator: str | None) -> Iterator[None]:
@@ -136,6 +143,10 @@ class Errors:
     def concern(self, operator: str) -> bool:
         """Whether a mistake of this operator's entry was noted."""
         return operator in self._concerned
+
+    def concerns_base(self, base: str) -> bool:
+        """Whether a mistake of an entry of this name, of any overload, was noted."""
+        return any(name.partition(".")[0] == base for name in self._concerned)
 
     def stop(self, location: Location, message: str) -> NoReturn:
         """Note a mistake after which nothing can be read, and raise SpecError."""

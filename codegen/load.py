@@ -7,25 +7,24 @@ tags) and duplicates among the entries of a file; what concerns several entries 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import entry_values
+from .derivative_entries import is_of_headers, read_derivative, read_headers
 from .dispatch_keys import DISPATCH_KEYS
+from .entry_values import READERS, read_schema
 from .errors import Errors, Location, did_you_mean
 from .model import (
-    NON_DIFFERENTIABLE,
     OVERRIDABLE,
     Derivative,
     DispatchEntry,
-    Flag,
-    Formula,
     Line,
     Operator,
 )
-from .schema import OperatorName, Schema
-from .schema_parser import LONGEST_NAME, SchemaError, parse_name, parse_schema
+from .schema import OperatorName
+from .schema_parser import LONGEST_NAME, SchemaError, parse_name
 from .spec_keys import spec_keys
 from .yaml_reader import Node, YamlReader, kind
 
@@ -36,8 +35,6 @@ TAGS = (
     "needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant "
     "pointwise pt2_compliant_tag reduction view_copy"
 ).split()
-# What `dispatch:` of a derivatives entry may name.
-_AUTOGRAD_KEYS = ("Default", *sorted(k for k in DISPATCH_KEYS if k.startswith("Autograd")))
 _CHOICES = {
     "autocast": ("lower_precision_fp", "fp32", "promote"),
     "device_check": ("ExactSame", "NoCheck"),
@@ -51,10 +48,14 @@ def load_operators(path: Path, name: str, errors: Errors) -> list[Operator]:
     """The entries of a native_functions.yaml; `name` is how messages call the file."""
     reader = YamlReader(path, name, errors)
     found: dict[OperatorName, Operator] = {}
-    for node in reader.entries():
-        with errors.about(_entry_name(node, "func")):
+    nodes = reader.entries()
+    errors.misses_operators = nodes is None
+    for node in nodes or ():
+        entry_name = _entry_name(node, "func")
+        with errors.about(entry_name):
             operator = _OperatorEntry(reader, node).read()
         if operator is None:
+            errors.misses_operators |= entry_name is None
             continue
         first = found.setdefault(operator.name, operator)
         if first is not operator:
@@ -70,9 +71,13 @@ def load_derivatives(path: Path, name: str, errors: Errors) -> list[Derivative]:
     """The entries of a derivatives.yaml; `name` is how messages call the file."""
     reader = YamlReader(path, name, errors)
     found: dict[OperatorName, Derivative] = {}
-    for node in reader.entries():
+    headers: list[Line] = []
+    for node in reader.entries() or ():
+        if is_of_headers(node):
+            headers += read_headers(reader, node)
+            continue
         with errors.about(_entry_name(node, "name")):
-            derivative = _derivative(reader, node)
+            derivative = read_derivative(reader, node)
         if derivative is None:
             continue
         first = found.setdefault(derivative.name.name, derivative)
@@ -82,7 +87,7 @@ def load_derivatives(path: Path, name: str, errors: Errors) -> list[Derivative]:
                 f"derivative for '{derivative.name.name}' stands twice",
                 f"first on line {first.location.line}",
             )
-    return list(found.values())
+    return [dataclasses.replace(found_, headers=tuple(headers)) for found_ in found.values()]
 
 
 def _entry_name(node: Node, key: str) -> str | None:
@@ -93,17 +98,6 @@ def _entry_name(node: Node, key: str) -> str | None:
         return None
     name = texts[0].partition("(")[0].strip()
     return name if name.startswith(f"{OVERRIDABLE}::") else name.rpartition("::")[2]
-
-
-def _schema(reader: YamlReader, node: Node) -> Schema | None:
-    text = reader.text(node, "the schema")
-    if text is None:
-        return None
-    try:
-        return parse_schema(text)
-    except SchemaError as error:
-        reader.errors.add(reader.location(node, error.offset), error.message, error.hint)
-        return None
 
 
 def _operator_name(errors: Errors, text: str, place: Location) -> OperatorName | None:
@@ -128,7 +122,7 @@ class _OperatorEntry:
             if nodes:
                 self.errors.add(self.reader.location(self.node), "an operator's entry needs 'func'")
             return None
-        func = _schema(self.reader, func_node)
+        func = read_schema(self.reader, func_node)
         values = {
             name: self.value(name, keys[name].metadata["form"], n) for name, n in nodes.items()
         }
@@ -143,8 +137,8 @@ class _OperatorEntry:
         special: Callable[[Node], Any] | None = getattr(self, f"read_{name}", None)
         if special:
             return special(node)
-        if name in entry_values.READERS:
-            return entry_values.READERS[name](self.reader, node)
+        if name in READERS:
+            return READERS[name](self.reader, node)
         what = f"'{name}'"
         if form == "flag":
             return self.reader.flag(node, what)
@@ -228,55 +222,3 @@ class _OperatorEntry:
 
 def _is_kernel_name(text: str) -> bool:
     return all(part.isidentifier() and part.isascii() for part in text.split("::"))
-
-
-def _derivative(reader: YamlReader, node: Node) -> Derivative | None:
-    nodes = reader.located_mapping(node, None, "a derivatives entry")
-    if "name" not in nodes:
-        if nodes:
-            reader.errors.add(reader.location(node), "a derivatives entry needs 'name'")
-        return None
-    name = _schema(reader, nodes.pop("name")[1])
-    flags_node = nodes.pop("output_differentiability", None)
-    flags = None
-    if flags_node is not None:
-        found = reader.flags_and_texts(flags_node[1], "'output_differentiability'")
-        flags = tuple(Flag(text, location) for text, location in found)
-    dispatch = nodes.pop("dispatch", None)
-    per_key: dict[str, tuple[Formula, ...]] = {}
-    if dispatch is not None:
-        for key, block in reader.mapping(dispatch[1], _AUTOGRAD_KEYS, "'dispatch'").items():
-            lines = reader.located_mapping(block, None, f"the formulas for '{key}'")
-            per_key[key] = _formulas(reader, lines)
-    if nodes or not per_key:
-        per_key["Default"] = (*per_key.get("Default", ()), *_formulas(reader, nodes))
-    if name is None:
-        return None
-    return Derivative(reader.location(node), name, flags, tuple(per_key.items()))
-
-
-def _formulas(reader: YamlReader, nodes: dict[str, tuple[Node, Node]]) -> tuple[Formula, ...]:
-    found = []
-    for names, (key_node, value) in nodes.items():
-        parts = reader.split(key_node, names)
-        text = reader.text(value, f"the formula for '{names}'")
-        if text is None:
-            continue
-        if not parts:
-            reader.errors.add(reader.location(key_node), "a formula for no argument and no result")
-            continue
-        if not text.strip():
-            reader.errors.add(reader.location(key_node), f"the formula for '{names}' is empty")
-            continue
-        lead = len(text) - len(text.lstrip())
-        text = text.strip()
-        found.append(
-            Formula(
-                names=tuple(name for name, _ in parts),
-                text=text.lower() if text.lower() == NON_DIFFERENTIABLE else text,
-                location=reader.location(value),
-                name_locations=tuple(place for _, place in parts),
-                column_of=lambda at, value=value, lead=lead: reader.location(value, lead + at),
-            )
-        )
-    return tuple(found)

@@ -287,6 +287,13 @@ class Derivative:
         "map",
         (),
     )
+    headers: tuple[Line, ...] = key(
+        "Headers on the include path, whose C++ functions the formulas of the file may call; in an "
+        "entry of its own: `- headers: NS/formulas.h`.",
+        "list",
+        (),
+        is_extension=True,
+    )
 
     @property
     def formulas(self) -> tuple[Formula, ...]:

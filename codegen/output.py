@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -161,6 +162,12 @@ def _with_own_lines(text: str, path: str) -> str:
         if line == RESTORE_LINE:
             lines[index] = f'#line {index + 2} "{path}"'
     return "\n".join(lines)
+
+
+def own_includes(headers: Iterable[tuple[str, object]]) -> list[str]:
+    """The lines that include a library's own headers, each named on a line of a spec."""
+    lines = [[str(line), f"#include <{header}>"] for header, line in headers]
+    return [*itertools.chain(*lines), RESTORE_LINE] if lines else []
 
 
 def banner(emitter: str, specs: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .autograd_plan import AutogradPlan, NodePlan, Tensors
+from .autograd_plan import AutogradPlan, NodePlan, SourceLine, Tensors
 from .call_plan import ON_COPIES, DeclaredForm, LaidOut, Returned
 from .model import Operator
 from .schema import OperatorName
@@ -261,6 +261,8 @@ class Plan:
     specs: tuple[str, ...]  # names of the spec files
     shards: int
     operators: tuple[OperatorPlan, ...]
+    # headers of the library's own that formulas need, each with the line that names it
+    formula_headers: tuple[tuple[str, SourceLine], ...] = ()
     helper_topics: tuple[str, ...] = ()  # derivative helpers to compile
 
     def formulas(self) -> Iterator[str]:

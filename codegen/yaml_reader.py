@@ -22,12 +22,13 @@ _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FLAGS = {"true": True, "false": False}
 # How much aliases (`*name`) may repeat: values of lists and maps, and characters of texts.
 _MOST_REPEATED = 1_000_000
-# Where a plain word that is no flag would be taken for C++, all of YAML's spellings are flags.
+# Where another plain word would be C++, all of YAML's spellings are flags.
 _SPELLINGS = {**_FLAGS, "yes": True, "no": False, "on": True, "off": False}
-# How deeply lists and maps may be nested; aliases nest deeper than what stands in the file.
-DEEPEST = 50
+DEEPEST = 50  # lists and maps may be nested, also by aliases
 TOO_DEEP = "lists and maps are nested too deeply"
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_KEY_AND_VALUE = re.compile(r"""\s*(?:- +)*[\w., ]+: +(?!#|(["'])[^"']*\1\s*$)\S""")
+QUOTES = "a text that holds ': ' or ' #', or begins with one of {[*&!%@|>'\", stands in quotes"
 
 
 class _NoCharacter(yaml.MarkedYAMLError):
@@ -39,8 +40,7 @@ def _refuse(problem: str, mark: yaml.Mark) -> NoReturn:
 
 
 def _events(text: str, loader_type: type) -> Iterator[yaml.Event]:
-    """The events of a document, of which no text holds half a character: it could not be
-    written."""
+    """The events of a document, of which no text holds half a character."""
     loader = loader_type(text)
     try:
         while loader.check_event():
@@ -98,17 +98,14 @@ class YamlReader:
         text = text.replace("\r\n", "\n")
         return Source(name, text), text
 
-    def entries(self) -> list[Node]:
-        """The entries of the file's list; empty (and noted) where the file is no list."""
-        if self._content is None:
-            return []
-        root = self._compose(self._content)
-        if root is None:
-            return []
-        if not isinstance(root, yaml.SequenceNode):
+    def entries(self) -> list[Node] | None:
+        """The entries of the file's list; None (and noted) where the file is no list."""
+        root = None if self._content is None else self._compose(self._content)
+        if isinstance(root, yaml.SequenceNode):
+            return list(root.value)
+        if root is not None:
             self.errors.add(self.location(root), f"expected a list of entries, got {kind(root)}")
-            return []
-        return list(root.value)
+        return None
 
     def _compose(self, text: str) -> Node | None:
         start = Location(self.source, 1, 1)
@@ -119,7 +116,8 @@ class YamlReader:
             if isinstance(error, yaml.MarkedYAMLError):
                 mark = error.problem_mark or error.context_mark
                 place = Location(self.source, mark.line + 1, mark.column + 1) if mark else start
-                self.errors.add(place, f"not YAML: {error.problem or error.context}")
+                hint = QUOTES if _KEY_AND_VALUE.match(place.text) else None
+                self.errors.add(place, f"not YAML: {error.problem or error.context}", hint)
             else:  # of its reader: a character that YAML forbids
                 place = self.source.place(getattr(error, "position", 0))
                 self.errors.add(place, f"not YAML: {str(error).splitlines()[0]}")
@@ -160,6 +158,8 @@ class YamlReader:
                     _refuse(f"found undefined alias '{event.anchor}'", event.start_mark)
                 node = anchors[event.anchor]
             else:
+                if event.tag and not event.tag.startswith("tag:yaml.org,"):
+                    _refuse(f"found the tag '{event.tag}'", event.start_mark)
                 node = _node(event)
                 if event.anchor in anchors:
                     _refuse(f"found duplicate anchor '{event.anchor}'", event.start_mark)
@@ -263,12 +263,12 @@ class YamlReader:
                 found[key_node.value] = (key_node, value)
         return found
 
-    def text(self, node: Node, what: str) -> str | None:
-        """A scalar as text."""
+    def text(self, node: Node, what: str, hint: str | None = None) -> str | None:
+        """A scalar as text; the hint is for what is none."""
         if isinstance(node, yaml.ScalarNode):
             self.count(node)
             return node.value
-        self.errors.add(self.location(node), f"expected {what} as text, got {kind(node)}")
+        self.errors.add(self.location(node), f"expected {what} as text, got {kind(node)}", hint)
         return None
 
     def flag(self, node: Node, what: str) -> bool | None:

@@ -357,6 +357,22 @@ argument. A tensor argument that no line names must not require grad: the call r
 In `sym_size(k)` k is a number or an argument; otherwise the tensor is saved.
 (Upstream exempts one called `output`, the result of the forward operator that an operator of a
 backward takes beside its input; so does this generator, in operators whose name has `backward`.)
+A name of the library's namespace that is no operator, or another number of arguments than it has,
+is an error of the spec. C++ functions of your own, which differentiate through what they call,
+stand in another namespace, and in a header that an entry without a name includes:
+
+```yaml
+- headers: my_ops/formulas.h             # on the include path: include_dirs in setup.py
+
+- name: cube(Tensor self) -> Tensor
+  self: my_ops::formulas::cube_backward(grad, self)
+  result: my_ops::formulas::cube_backward(self_t, self_p)
+```
+
+What they take and return only the compiler checks. An entry without any formula is an error, unless
+it has `output_differentiability` or is of an operator of a backward. A formula that holds `: `, or
+begins with a character of YAML's own such as `{{` or `!`, stands in quotes.
+
 `not_implemented("name")` raises when backward reaches it. Nothing is saved but what a formula uses,
 and only if a gradient that needs it is asked for. What only the C++ compiler can tell is
 reported on the formula's own line.
@@ -368,7 +384,8 @@ all. It uses `self_t`, the tangent of a differentiable argument (zeros where it 
 its value, results and the other arguments by name. `auto_linear` is the operator itself at the
 tangents, where one of its results is differentiable, that one; `auto_element_wise` the formula of
 the gradient, for an operator whose Jacobian is diagonal. An operator without such lines refuses
-tangents by name.
+tangents by name. A result's tangent shares no memory with an argument or its tangent, whatever the
+formula returns, so that writing to the one does not change the other.
 
 ## What is written to
 
@@ -397,7 +414,8 @@ _KEYS = """\
 
 `CUDA` kernels (and those of other CUDA keys) are compiled where CUDA is. Kernels of devices run
 behind a check that all tensors are on one device and a guard that makes it current; see
-`device_check` and `device_guard`. The Meta kernels that are generated have the check too. {composite} take kernels that are made of other operators.
+`device_check` and `device_guard`. Meta kernels that are generated refuse what they refuse.
+{composite} take kernels that are made of other operators.
 
 ## Tags
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..autograd_plan import GradientPlan, NodePlan, SavedKind, SavedPlan
-from ..output import RESTORE_LINE, File, banner
+from ..output import RESTORE_LINE, File, banner, own_includes
 from ..plan import OperatorPlan, Plan
 from ..template import fill
 
@@ -162,8 +162,10 @@ def _includes(plan: Plan, shard: list[tuple[OperatorPlan, NodePlan]]) -> list[st
     calls = {name for _, node in shard for name in node.calls}
     called = sorted({groups[name] for name in calls if name in groups})
     own = sorted({op.group for op, _ in shard})
-    return [f"#include <{plan.namespace}/nodes/{group}.h>" for group in own] + [
-        f"#include <{plan.namespace}/ops/{group}.h>" for group in called
+    return [
+        *(f"#include <{plan.namespace}/nodes/{group}.h>" for group in own),
+        *(f"#include <{plan.namespace}/ops/{group}.h>" for group in called),
+        *own_includes(plan.formula_headers),
     ]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..autograd_plan import AutogradPlan, ResultPlan, SaveStep, Tensors
-from ..output import RESTORE_LINE, File, banner
+from ..output import RESTORE_LINE, File, banner, own_includes
 from ..plan import OperatorPlan, Plan, Signature
 from ..tangent_text import set_tangents, tangent_block
 from ..template import fill
@@ -120,7 +120,9 @@ def _includes(
     called = {groups[name] for _, _, a in keyed for name in a.calls if name in groups}
     found = [f"#include <{plan.namespace}/nodes/{g}.h>" for g in sorted(own)]
     found += [f"#include <{plan.namespace}/ops/{g}.h>" for g in sorted(own | called)]
-    return found + (_FORMULA_INCLUDES if evaluates else [])
+    if not evaluates:
+        return found
+    return [*found, *_FORMULA_INCLUDES, *own_includes(plan.formula_headers)]
 
 
 def _registrations(plan: Plan, shard: list[OperatorPlan], index: int) -> Iterator[str]:

@@ -121,6 +121,8 @@ NATIVE_FUNCTIONS = """\
 """
 
 DERIVATIVES = """\
+- headers: goldens/formulas.h
+
 - name: mul.Tensor(Tensor self, Tensor other) -> Tensor
   self: grad * other
   other: grad * self
@@ -128,7 +130,7 @@ DERIVATIVES = """\
 
 - name: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
   output_differentiability: [True, False]
-  parts, weight: goldens::blend_backward(grad_blended, parts, weight, total, eps, grad_input_mask)
+  parts, weight: goldens::formulas::blend_backward(grad_blended, parts, weight, total, eps, grad_input_mask)
   blended: weight_t * total
 """
 
@@ -2237,7 +2239,7 @@ const bool registered_cuda_fallback_0 =
 
 namespace torchext::generated::goldens {
 
-// derivatives.yaml:6: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
 struct TORCHEXT_API BlendBackward0 final : BackwardNode {
   using BackwardNode::BackwardNode;
   std::string name() const override;
@@ -2268,7 +2270,7 @@ struct TORCHEXT_API BlendBackward0 final : BackwardNode {
 
 namespace torchext::generated::goldens {
 
-// derivatives.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
+// derivatives.yaml:3: mul.Tensor(Tensor self, Tensor other) -> Tensor
 struct TORCHEXT_API MulBackward0 final : BackwardNode {
   using BackwardNode::BackwardNode;
   std::string name() const override;
@@ -2294,6 +2296,9 @@ struct TORCHEXT_API MulBackward0 final : BackwardNode {
 
 #include <goldens/nodes/blend.h>
 #include <goldens/nodes/mul.h>
+#line 1 "derivatives.yaml"
+#include <goldens/formulas.h>
+#line 15 "src/nodes_0.cpp"
 
 // Formulas are written in upstream's language: unqualified functions are ATen's and the helpers'.
 namespace torchext::generated::goldens {
@@ -2301,7 +2306,7 @@ namespace torchext::generated::goldens {
 using namespace at;
 using namespace torchext::derivatives;
 
-// derivatives.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
+// derivatives.yaml:3: mul.Tensor(Tensor self, Tensor other) -> Tensor
 static variable_list MulBackward0_gradients(
     const variable_list& grads,
     const ::std::array<bool, 2>& needs,
@@ -2316,14 +2321,14 @@ static variable_list MulBackward0_gradients(
   }
   const auto& grad = grads[0];
   if (needs[0]) {
-#line 2 "derivatives.yaml"
+#line 4 "derivatives.yaml"
     store(outputs, range_0, grad * other);
-#line 37 "src/nodes_0.cpp"
+#line 40 "src/nodes_0.cpp"
   }
   if (needs[1]) {
-#line 3 "derivatives.yaml"
+#line 5 "derivatives.yaml"
     store(outputs, range_1, grad * self);
-#line 42 "src/nodes_0.cpp"
+#line 45 "src/nodes_0.cpp"
   }
   return outputs;
 }
@@ -2369,7 +2374,7 @@ variable_list MulBackward0::apply_with_saved(
   return grad_inputs;
 }
 
-// derivatives.yaml:6: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
 static variable_list BlendBackward0_gradients(
     const variable_list& grads,
     const ::std::array<bool, 2>& needs,
@@ -2389,18 +2394,18 @@ static variable_list BlendBackward0_gradients(
   if (needs[0] || needs[1]) {
     const ::std::array<bool, 2> grad_input_mask = {needs[0], needs[1]};
     // clang-format off
-#line 8 "derivatives.yaml"
-    const auto computed = ::goldens::blend_backward(grad_blended, parts, weight, total, eps, grad_input_mask);
+#line 10 "derivatives.yaml"
+    const auto computed = ::goldens::formulas::blend_backward(grad_blended, parts, weight, total, eps, grad_input_mask);
     // clang-format on
     if (needs[0]) {
-#line 8 "derivatives.yaml"
+#line 10 "derivatives.yaml"
       store(outputs, range_0, ::std::get<0>(computed));
     }
     if (needs[1]) {
-#line 8 "derivatives.yaml"
+#line 10 "derivatives.yaml"
       store(outputs, range_1, ::std::get<1>(computed));
     }
-#line 119 "src/nodes_0.cpp"
+#line 122 "src/nodes_0.cpp"
   }
   return outputs;
 }
@@ -2487,6 +2492,9 @@ variable_list BlendBackward0::apply_with_saved(
 #include <goldens/ops/mul.h>
 #include <ATen/Functions.h>
 #include <torchext/derivative_helpers.h>
+#line 1 "derivatives.yaml"
+#include <goldens/formulas.h>
+#line 18 "src/autograd_0.cpp"
 
 namespace torchext::generated::goldens {
 namespace {
@@ -2494,7 +2502,7 @@ namespace {
 using namespace at;
 using namespace torchext::derivatives;
 
-// derivatives.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
+// derivatives.yaml:3: mul.Tensor(Tensor self, Tensor other) -> Tensor
 at::Tensor autograd_mul_Tensor(
     c10::DispatchKeySet keys, const at::Tensor& self, const at::Tensor& other) {
   const bool records = any_requires_grad(self, other);
@@ -2523,16 +2531,16 @@ at::Tensor autograd_mul_Tensor(
     const at::Tensor self_p = primal_of(self);
     at::Tensor other_t = tangent_of(other);
     const at::Tensor other_p = primal_of(other);
-#line 4 "derivatives.yaml"
+#line 6 "derivatives.yaml"
     result_tangent = other_t * self_p + self_t * other_p;
-#line 54 "src/autograd_0.cpp"
+#line 57 "src/autograd_0.cpp"
     set_apart(result_tangent, self, other);
   }
   set_tangent(result, result_tangent);
   return result;
 }
 
-// derivatives.yaml:6: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
 ::std::tuple<at::Tensor, at::Tensor> autograd_blend(
     c10::DispatchKeySet keys,
     at::TensorList parts,
@@ -2561,9 +2569,9 @@ at::Tensor autograd_mul_Tensor(
   at::Tensor blended_tangent;
   if (has_tangent(weight, parts) && blended.defined()) {
     at::Tensor weight_t = tangent_of(weight);
-#line 9 "derivatives.yaml"
+#line 11 "derivatives.yaml"
     blended_tangent = weight_t * total;
-#line 92 "src/autograd_0.cpp"
+#line 95 "src/autograd_0.cpp"
     set_apart(blended_tangent, weight, parts);
   }
   set_tangent(blended, blended_tangent);
@@ -2573,7 +2581,7 @@ at::Tensor autograd_mul_Tensor(
   return ::std::tuple<at::Tensor, at::Tensor>(::std::move(blended), ::std::move(total));
 }
 
-// derivatives.yaml:1: mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+// derivatives.yaml:3: mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
 at::Tensor& autograd_mul__Tensor(
     c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& other) {
   const bool records = any_requires_grad(self, other);
@@ -2609,10 +2617,10 @@ at::Tensor& autograd_mul__Tensor(
     at::Tensor original_self_t = writable_tangent_of(original_self);
     const at::Tensor original_self_p = primal_of(original_self);
     // clang-format off
-#line 4 "derivatives.yaml"
+#line 6 "derivatives.yaml"
     self_tangent = self_t_raw.defined() ? self_t_raw.copy_(other_t * original_self_p + original_self_t * other_p) : other_t * original_self_p + original_self_t * other_p;
     // clang-format on
-#line 141 "src/autograd_0.cpp"
+#line 144 "src/autograd_0.cpp"
     set_apart(self_tangent, other);
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);
@@ -2701,7 +2709,7 @@ TORCHEXT_DEFINE_PYTHON_LIBRARY(goldens, add_node_classes_0);
 namespace torchext::generated::goldens {
 
 void add_node_classes_0(PyObject* classes) {
-  // derivatives.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
+  // derivatives.yaml:3: mul.Tensor(Tensor self, Tensor other) -> Tensor
   add_class<MulBackward0>(
       classes,
       "MulBackward0",
@@ -2711,7 +2719,7 @@ void add_node_classes_0(PyObject* classes) {
           saved<&MulBackward0::self_>("_saved_self"),
           raw_saved<&MulBackward0::self_>("_raw_saved_self"),
       });
-  // derivatives.yaml:6: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+  // derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
   add_class<BlendBackward0>(
       classes,
       "BlendBackward0",

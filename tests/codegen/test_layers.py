@@ -29,10 +29,13 @@ ORDER = {
     "spec_values": ["errors"],
     "model": ["errors", "schema", "spec_keys", "spec_values"],
     "yaml_reader": ["errors"],
-    "entry_values": ["dispatch_keys", "dtypes", "errors", "model", "yaml_reader"],
+    "entry_values": [
+        "dispatch_keys", "dtypes", "errors", "model", "schema", "schema_parser", "yaml_reader",
+    ],
+    "derivative_entries": ["dispatch_keys", "entry_values", "model", "yaml_reader"],
     "load": [
-        "dispatch_keys", "entry_values", "errors", "model", "schema", "schema_parser", "spec_keys",
-        "yaml_reader",
+        "derivative_entries", "dispatch_keys", "entry_values", "errors", "model", "schema",
+        "schema_parser", "spec_keys", "yaml_reader",
     ],
     "formula": [],
     "literals": [],
@@ -49,6 +52,7 @@ ORDER = {
     "formula_scope": [
         "cpp_names", "errors", "formula", "model", "autograd_plan", "schema", "type_table",
     ],
+    "formula_calls": ["autograd_plan", "errors", "formula", "model", "plan"],
     "formula_checks": ["cpp_names", "errors", "expression", "formula", "formula_scope", "model"],
     "node_analysis": [
         "cpp_names", "errors", "formula", "formula_checks", "formula_scope", "model",
@@ -110,9 +114,9 @@ ORDER = {
     ],
     "analysis": [
         "cpp_names", "autograd_analysis", "batching_analysis", "call_analysis", "declared_forms",
-        "derivative_helpers", "dispatch_analysis", "errors", "form_tags", "formula", "forms",
-        "layout_analysis", "model", "override_analysis", "plan", "rule_calls", "sample_analysis",
-        "schema", "structured_analysis", "variants",
+        "derivative_helpers", "dispatch_analysis", "errors", "form_tags", "formula",
+        "formula_calls", "forms", "layout_analysis", "model", "override_analysis",
+        "plan", "rule_calls", "sample_analysis", "schema", "structured_analysis", "variants",
     ],
     "template": [],
     "output": ["layout"],

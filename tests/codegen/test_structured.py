@@ -124,7 +124,7 @@ def test_every_form_has_kernels_for_the_keys_of_torchgen() -> None:
             assert {k.key for k in ours.kernels if k.structured} == expected, form.func
 
 
-def test_device_checks_of_the_forms_are_those_of_torchgen() -> None:
+def test_device_checks_of_the_forms_are_those_of_torchgen_and_meta_has_them_too() -> None:
     for group in groups():
         for form in group.functions():
             arguments = [*form.func.arguments.out, *form.func.arguments.flat_positional]
@@ -133,7 +133,8 @@ def test_device_checks_of_the_forms_are_those_of_torchgen() -> None:
             for kernel in by_name()[str(form.func.name)].kernels:
                 if kernel.structured:
                     checked = {t.name for t in kernel.device_checks}
-                    assert checked == (expected if is_guarded(kernel.key) else set()), form.func
+                    has_check = is_guarded(kernel.key) or kernel.key == "Meta"
+                    assert checked == (expected if has_check else set()), form.func
 
 
 # What the packaged file has no example of.
