@@ -10,7 +10,7 @@ import torch
 from cases import loss_of
 from operators import FORMS, OPERATORS
 from samples import SAMPLES, Call, tensor
-from torch._library._out_variant import check_out_variant
+from torch._library._out_variant import to_out_variant
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -347,10 +347,10 @@ def test_opcheck_passes(form):
 
 
 @over(OUT)
-def test_torch_finds_the_out_form_of_the_functional_one(form):
+def test_inductor_finds_no_out_form_to_call_for_the_functional_one(form):
     if version() < (2, 13):
         pytest.skip("the tag of out= forms came with torch 2.13")
-    check_out_variant(OPERATORS[form.functional].call, form.call)
+    assert to_out_variant(OPERATORS[form.functional].call) is None
 
 
 @over(INPLACE)

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from torch._library._out_variant import check_out_variant
+from torch._library._out_variant import to_out_variant
 
 from torchext.compat import version
 
@@ -64,9 +64,9 @@ def test_declared_forms_are_tagged_as_generated(ops):
 
 
 @pytest.mark.skipif(version() < (2, 13), reason="torch 2.11 has no tags for these forms")
-def test_declared_forms_are_tagged_as_what_they_are(ops):
-    check_out_variant(ops.doubled.default, ops.doubled.out)
-    check_out_variant(ops.scaled.default, ops.scaled.out)
+def test_inductor_finds_no_out_form_to_call_for_a_functional_one(ops):
+    assert to_out_variant(ops.doubled.default) is None
+    assert to_out_variant(ops.scaled.default) is None
     assert torch.Tag.inplace in ops.scaled_.default.tags
 
 
