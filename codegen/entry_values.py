@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .dispatch_keys import DISPATCH_KEYS
 from .dtypes import GROUPS, SCALAR_TYPES, scalar_types
 from .errors import did_you_mean
-from .model import DtypeRule, Line, MetaRule, ResultRule, Sample, Value
+from .model import Check, DtypeRule, Line, MetaRule, ResultRule, Sample, Value
 from .schema import Schema
 from .schema_parser import SchemaError, parse_schema
 from .yaml_reader import DEEPEST, TOO_DEEP, Node, YamlReader, kind
@@ -48,12 +50,22 @@ def _result_rule(
     return ResultRule(reader.location(node), name, **lines)
 
 
-def _checks(reader: YamlReader, node: Node | None) -> tuple[Line, ...]:
+def _checks(reader: YamlReader, node: Node | None) -> tuple[Check, ...]:
     if node is None:
         return ()
     items = node.value if kind(node) == "a list" else [node]
-    texts = [(reader.text(item, "a check"), item) for item in items]
-    return tuple(Line(t, reader.location(n)) for t, n in texts if t is not None)
+    return tuple(check for item in items for check in _check(reader, item))
+
+
+def _check(reader: YamlReader, item: Node) -> Iterator[Check]:
+    """A condition, or conditions with what is said where they do not hold."""
+    if kind(item) == "a map":
+        for text, (key, value) in reader.located_mapping(item, None, "a check").items():
+            message = reader.text(value, f"what is said where '{text}' does not hold")
+            if message is not None:
+                yield Check(text, reader.location(key), message)
+    elif (text := reader.text(item, "a check")) is not None:
+        yield Check(text, reader.location(item))
 
 
 def read_dtypes(reader: YamlReader, node: Node) -> tuple[DtypeRule, ...]:

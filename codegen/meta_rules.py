@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from . import cpp_names
 from .errors import Errors, did_you_mean
-from .model import Line, MetaRule, Operator, ResultRule
+from .model import Check, Line, MetaRule, Operator, ResultRule
 from .schema import Argument, Return
 from .shape_expression import COMPARISONS, Mistake, Translator, Value, parse
 
@@ -150,12 +150,12 @@ class _Rule:
             return None
         return f"set_output_strided_symint({index}, {sizes}, {needed.cpp}, {options});"
 
-    def _check(self, line: Line) -> Iterator[str]:
+    def _check(self, line: Check) -> Iterator[str]:
         node = parse(line, self.errors)
         if node is None:
             return
         try:
-            call, uses = self._check_call(node)
+            call, uses = self._check_call(node, line.message)
         except Mistake as mistake:
             self.errors.add(line.at(mistake.offset), mistake.message, mistake.hint)
             return
@@ -168,9 +168,12 @@ class _Rule:
         else:
             yield f"{call};"
 
-    def _check_call(self, node: ast.expr) -> tuple[str, frozenset[str]]:
+    def _check_call(self, node: ast.expr, message: str | None) -> tuple[str, frozenset[str]]:
         """The call that makes a check, and the optional tensors without which it is left out."""
         value = self.translator.value
+        if message is not None:
+            condition = value(node, "bool")
+            return f"shape::check({_literal(message)}, {condition.cpp})", condition.uses
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             if node.func.id == "floating" and len(node.args) == 1:
                 tensor = value(node.args[0], "tensor", "tensor?")
@@ -240,6 +243,12 @@ class _Parts:
         if self.dtype.kind == "dtype":
             return self.dtype.cpp
         return _member(self.dtype, "scalar_type()")
+
+
+def _literal(text: str) -> str:
+    """A text as a string of C++, on one line."""
+    escaped = " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _member(tensor: Value, call: str) -> str:

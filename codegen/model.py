@@ -14,6 +14,7 @@ from .errors import Location
 from .schema import OperatorName, Schema
 from .spec_keys import key
 from .spec_values import (
+    Check,
     DispatchEntry,
     DtypeRule,
     Line,
@@ -24,8 +25,8 @@ from .spec_values import (
 )
 
 __all__ = [
-    "Derivative", "DispatchEntry", "DtypeRule", "FALLBACK", "Flag", "Formula", "Line", "MetaRule",
-    "NON_DIFFERENTIABLE", "OVERRIDABLE", "Operator", "ResultRule", "Sample", "Value",
+    "Check", "Derivative", "DispatchEntry", "DtypeRule", "FALLBACK", "Flag", "Formula", "Line",
+    "MetaRule", "NON_DIFFERENTIABLE", "OVERRIDABLE", "Operator", "ResultRule", "Sample", "Value",
 ]  # fmt: skip
 
 # What `dispatch:` names in place of a kernel, for the CPU's on copies of the arguments.

@@ -30,6 +30,13 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Check(Line):
+    """A condition of `meta:`, and what is said where it does not hold; None for the usual words."""
+
+    message: str | None = None
+
+
+@dataclass(frozen=True)
 class ResultRule:
     """What `meta:` says of one result."""
 
@@ -48,7 +55,7 @@ class MetaRule:
 
     location: Location
     results: tuple[ResultRule, ...]
-    checks: tuple[Line, ...] = ()
+    checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -270,6 +270,15 @@ last, and return nothing:
 void NS::native::silu_and_mul_cpu(const at::Tensor& input, const at::Tensor& out);
 ```
 
+What fails is reported by the operator's name and its arguments'. An operator that others call, such
+as `_pool`, which the library's function `pool` calls in Python, has words of its own, in which the
+caller finds what it has passed:
+
+```yaml
+    check:
+      - x.dim == 4: "pool: images must be [batch, channels, height, width]"
+```
+
 Generated: the functional form, Meta, the out= form of `autogen:` with its functionalization. With
 several results, `results:` has a rule for each, by its name in the schema (or `out0`, `out1`, ...).
 A result that is an argument has no rule, but where that may be missing, `Tensor(a!)? out`: the rule
@@ -376,6 +385,11 @@ begins with a character of YAML's own such as `{{` or `!`, stands in quotes.
 `not_implemented("name")` raises when backward reaches it. Nothing is saved but what a formula uses,
 and only if a gradient that needs it is asked for. What only the C++ compiler can tell is
 reported on the formula's own line.
+
+A kernel returns new tensors. One that returns its argument where there is nothing to do would give
+the caller's own tensor the history of the operator, and is refused by name. It returns a copy,
+`at::clone(x)`; where that costs too much, the function that calls the operator decides whether
+there is anything to do, and returns `x` without a call.
 
 ## Forward mode
 

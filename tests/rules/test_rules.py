@@ -316,3 +316,29 @@ def test_a_size_that_comes_from_data_does_not_fail(ops, backend):
         compiled = torch.compile(function, backend=backend, fullgraph=True)
         for x in (torch.tensor([1.0, 0, 3]), torch.tensor([0.0, 2, 0])):
             torch.testing.assert_close(compiled(x), function(x))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((ones(2),), "pooled: images must be a matrix"),
+        ((ones(2, 3), ones(1, 1)), 'pooled: weights must be "flat", not a \\ of them'),
+        ((ones(2, 3), None, 4), "pooled: kernel_size must divide images"),
+        ((ones(2, 3), ones(1), 0), "pooled: kernel_size must divide images"),
+        ((ones(9, 3), None, 9), "rulestest::_pooled: k must be < 9, got 9"),
+    ],
+)
+@pytest.mark.parametrize("form", ["functional", "out", "meta", "compiled"])
+def test_a_check_has_words_of_its_own(ops, arguments, message, form) -> None:
+    function, options = ops._pooled, {}
+    if form == "out":
+        options = {"out": torch.empty_like(arguments[0])}
+    if form == "meta":
+        arguments = [a.to("meta") if isinstance(a, torch.Tensor) else a for a in arguments]
+    if form == "compiled":
+        function = torch.compile(ops._pooled, backend="eager", fullgraph=True)
+        message = message.partition('"')[0]  # Dynamo quotes the text
+    with pytest.raises(Exception) as error:
+        function(*arguments, **options)
+    assert message in str(error.value)
+    assert ops._pooled(ones(2, 3), None, 3).equal(ones(2, 3))

@@ -421,6 +421,11 @@ inline void check(const char* op, const char* text, const c10::SymBool& conditio
   TORCH_CHECK(holds(condition), op, ": ", text, " must hold");
 }
 
+/// The same with the words of the rule.
+inline void check(const char* message, const c10::SymBool& condition) {
+  TORCH_CHECK(holds(condition), message);
+}
+
 /// The sizes that a rule gives a result.
 inline Sizes result_sizes(const char* op, const char* name, SizesRef values) {
   for (const c10::SymInt& value : values) {

@@ -112,3 +112,8 @@ void rulestest::native::beside(
 void rulestest::native::write_row(at::Tensor& buffer, const at::Tensor& row, int64_t index) {
   buffer.select(0, index).copy_(row);
 }
+
+void rulestest::native::_pooled(
+    const at::Tensor& x, const std::optional<at::Tensor>&, int64_t, const at::Tensor& out) {
+  out.copy_(x);
+}

@@ -77,8 +77,9 @@ void check_new(const char* op, const Result& result, const Arguments&... argumen
       TORCH_CHECK(
           !made.defined() || made.unsafeGetTensorImpl() != given.unsafeGetTensorImpl(),
           op,
-          ": the kernel returned one of its arguments, expected a new tensor: return a copy, or "
-          "declare the alias in the schema");
+          ": the kernel returned one of its arguments, expected a new tensor. Return a copy, "
+          "at::clone(x), or decide before the call whether there is something to do; an "
+          "operator that returns its argument says so in its schema, Tensor(a) -> Tensor(a)");
     };
     (for_each_tensor(compare, arguments), ...);
   };
