@@ -36,6 +36,7 @@ from .load import load_derivatives, load_operators
 from .output import FileSet
 from .plan import Plan
 from .schema_parser import LONGEST_NAME
+from .torch_functions import installed_functions
 
 EMITTERS = (
     library,
@@ -134,18 +135,22 @@ def load_plan(options: argparse.Namespace) -> tuple[Plan, list[dict[str, str]]]:
     names = tuple(_display_name(path) for path in files)
     found = load_operators(files[0], names[0], errors)
     derivatives = load_derivatives(files[1], names[1], errors) if len(files) > 1 else []
-    topics = read_topics(_RUNTIME_INCLUDE / "torchext" / "derivatives")
-    plan = plan_library(options.namespace, names, found, derivatives, errors, topics)
-    if not options.keep_going:
-        errors.raise_if_any()
-        return plan, []
-    rejected = {d.operator: d for d in errors.diagnostics if d.operator}
-    if any(d.operator is None for d in errors.diagnostics):
-        errors.raise_if_any()
-    kept = [op for op in found if str(op.name) not in rejected]
-    kept_derivatives = [d for d in derivatives if d.name.name.unqualified not in rejected]
-    plan = plan_library(options.namespace, names, kept, kept_derivatives, Errors(), topics)
-    return plan, [{"op": str(op), "reason": d.message} for op, d in rejected.items()]
+    helpers = _RUNTIME_INCLUDE / "torchext" / "derivatives"
+    topics, functions = read_topics(helpers), installed_functions(helpers)
+    rejected: dict[str, str] = {}
+    while True:
+        plan = plan_library(options.namespace, names, found, derivatives, errors, topics, functions)
+        reasons = {d.operator: d.message for d in errors.diagnostics if d.operator}
+        is_of_operators = all(d.operator for d in errors.diagnostics)
+        if not (options.keep_going and is_of_operators and reasons.keys() - rejected.keys()):
+            break
+        # who calls what is left out is left out too
+        rejected = {**reasons, **rejected}
+        found = [op for op in found if str(op.name) not in rejected]
+        derivatives = [d for d in derivatives if d.name.name.unqualified not in rejected]
+        errors = Errors()
+    errors.raise_if_any()
+    return plan, [{"op": op, "reason": reason} for op, reason in rejected.items()]
 
 
 def _display_name(path: Path) -> str:

@@ -35,6 +35,7 @@ from .rule_calls import rule_plan
 from .sample_analysis import SampleAnalysis
 from .schema import OperatorName
 from .structured_analysis import StructuredAnalysis
+from .torch_functions import TorchFunctions
 from .variants import copied_form, derive_schema
 
 # Namespaces inside a library's own: no function can have these names.
@@ -43,9 +44,7 @@ _KERNEL_NAMESPACES = ("meta", "native")
 _OPERATORS_PER_SHARD = 64
 _MOST_SHARDS = 64
 # Names that a library's namespace would hide or clash with in generated code.
-RESERVED_NAMESPACES = (
-    "at", "aten", "c10", "caffe2", "native", "prim", "prims", "std", "torch", "torchext"
-)  # fmt: skip
+RESERVED_NAMESPACES = "at aten c10 caffe2 native prim prims std torch torchext".split()
 
 
 def plan_library(
@@ -55,6 +54,7 @@ def plan_library(
     derivatives: Iterable[Derivative],
     errors: Errors,
     topics: Iterable[Topic] = (),
+    torch_functions: TorchFunctions | None = None,
 ) -> Plan:
     """The plan of a library; mistakes are noted and the entries that have them are left out."""
     everything = _with_variants(list(operators), errors)
@@ -76,7 +76,7 @@ def plan_library(
     _check_parameters(plans, errors)
     headers = formula_headers(formulas)
     plan = Plan(namespace, specs, shards, tuple(_with_api(_with_casts(plans))), headers)
-    CallChecks(namespace, plan.operators, errors).check(formulas)
+    CallChecks(namespace, plan.operators, torch_functions, errors).check(formulas)
     called = set().union(*map(called_functions, plan.formulas()))
     return dataclasses.replace(plan, helper_topics=needed_topics(topics, called))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The functions that formulas call by qualified names, checked against the library's C++ API.
+"""The functions that formulas call, checked against those of the library and of installed torch.
 
 Reads formulas and the plans of operators; notes in Errors a call of what is no operator of the
 library, or of one with another number of arguments, which the C++ compiler would find much later.
@@ -12,10 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .autograd_plan import SourceLine
+from .cpp_names import KEYWORDS
 from .errors import Errors, did_you_mean
-from .formula import template_end, tokens_of
+from .formula import local_names, template_end, tokens_of
 from .model import Derivative, Formula
 from .plan import OperatorPlan, Signature
+from .torch_functions import TorchFunctions
 
 # The namespaces that generated code sees: those of torch's headers, and inside at and torchext's
 # derivatives, which formulas are written in.
@@ -57,11 +59,22 @@ def qualified_names(text: str) -> Iterator[QualifiedName]:
             yield QualifiedName(tuple(parts[:-1]), parts[-1], token.start(), _given(tokens, index))
 
 
+def unqualified_calls(text: str) -> Iterator[tuple[str, int]]:
+    """The functions that a formula calls without a namespace, each with its offset."""
+    tokens, local = tokens_of(text), local_names(text) | KEYWORDS
+    for index, token in enumerate(tokens[:-1]):
+        before = tokens[index - 1].group() if index else ""
+        is_called = tokens[index + 1].group() == "(" and before not in (".", "->", "::")
+        if token.lastgroup == "name" and is_called and token.group() not in local:
+            yield token.group(), token.start()
+
+
 def _given(tokens: Sequence[re.Match[str]], index: int) -> int | None:
-    """How many arguments stand in the parentheses that begin at the index."""
+    """How many arguments stand in the parentheses that begin at the index; None where there are no
+    parentheses, or where only names that are types would tell a comma from one of a template."""
     if index >= len(tokens) or tokens[index].group() != "(":
         return None
-    level, commas = 0, 0
+    level, commas, less = 0, 0, False
     start = index
     while index < len(tokens):
         char = tokens[index].group()
@@ -69,8 +82,11 @@ def _given(tokens: Sequence[re.Match[str]], index: int) -> int | None:
         if level == 0:
             return commas + 1 if index > start + 1 else 0
         commas += level == 1 and char == ","
-        is_template = char == "<" and tokens[index - 1].lastgroup == "name"
-        index = (template_end(tokens, index) if is_template else 0) or index + 1
+        if less and char == ">":
+            return None
+        end = template_end(tokens, index) if char == "<" else 0
+        less = less or (char == "<" and end == 0)
+        index = end or index + 1
     return None
 
 
@@ -85,8 +101,14 @@ def formula_headers(derivatives: Iterable[Derivative]) -> tuple[tuple[str, Sourc
 class CallChecks:
     """Checks the formulas of a library against the functions of its C++ API."""
 
-    def __init__(self, namespace: str, plans: Iterable[OperatorPlan], errors: Errors) -> None:
-        self.namespace, self.errors = namespace, errors
+    def __init__(
+        self,
+        namespace: str,
+        plans: Iterable[OperatorPlan],
+        torch_functions: TorchFunctions | None,
+        errors: Errors,
+    ) -> None:
+        self.namespace, self.torch_functions, self.errors = namespace, torch_functions, errors
         self.functions: dict[str, list[Signature]] = {}
         self.operators: dict[str, str] = {}  # by the kernels that they run
         for plan in plans:
@@ -112,6 +134,20 @@ class CallChecks:
             elif not (has_headers or root in _KNOWN or _is_class(root)):
                 hint = did_you_mean(root, [self.namespace, *_KNOWN]) or _HEADERS
                 self._note_unknown(formula, found, root, hint)
+            elif found.namespaces == ("at",) and found.arguments is not None and not has_headers:
+                self._check_torch(formula, found.name, found.offset)
+        for name, offset in () if has_headers else unqualified_calls(formula.text):
+            self._check_torch(formula, name, offset)
+
+    def _check_torch(self, formula: Formula, name: str, offset: int) -> None:
+        """A function of ATen's or a derivative helper, as far as the installed torch tells."""
+        is_type = _is_class(name) or name.endswith("_t")
+        if is_type or self.torch_functions is None or self.torch_functions.has(name):
+            return
+        hint = self.torch_functions.hint(name)
+        if name in self.functions:
+            hint = f"the operator of the library is '{self.namespace}::{name}'"
+        self.errors.add(formula.at(offset), f"there is no function '{name}' in ATen", hint)
 
     def _note_unknown(self, formula: Formula, found: QualifiedName, space: str, hint: str) -> None:
         what = f"there is no namespace '{space}' in what formulas see"

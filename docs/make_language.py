@@ -367,8 +367,9 @@ In `sym_size(k)` k is a number or an argument; otherwise the tensor is saved.
 (Upstream exempts one called `output`, the result of the forward operator that an operator of a
 backward takes beside its input; so does this generator, in operators whose name has `backward`.)
 A name of the library's namespace that is no operator, or another number of arguments than it has,
-is an error of the spec. C++ functions of your own, which differentiate through what they call,
-stand in another namespace, and in a header that an entry without a name includes:
+is an error of the spec; so is, where torch is installed, a function that ATen has not. C++
+functions of your own, which differentiate through what they call, stand in another namespace, and
+in a header that an entry without a name includes:
 
 ```yaml
 - headers: my_ops/formulas.h             # on the include path: include_dirs in setup.py

@@ -228,9 +228,7 @@ def test_meta_refuses_tensors_on_other_devices_as_atens_does(ops, myns):
             "myns": lambda a=first, b=second: myns.rms_norm(a, b),
             "out": lambda a=first, b=second: ops.weighed.out(a, [], b, out=on_meta(3)),
         }
-        assert {n: is_refused(c) for n, c in calls.items()} == dict.fromkeys(
-            calls, atens
-        )
+        assert {n: is_refused(c) for n, c in calls.items()} == dict.fromkeys(calls, atens)
     assert is_refused(lambda: ops.weighed.out(meta, [], meta, out=torch.ones(3)))
     assert is_refused(lambda: ops.scaled_(on_meta(3), cpu))
     with pytest.raises(RuntimeError, match="'weight' is on cpu and 'self' on meta"):

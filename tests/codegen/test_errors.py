@@ -464,6 +464,18 @@ def test_keep_going_leaves_out_an_operator_whose_formula_has_a_mistake(tmp_path:
     assert not any(b'"mul' in text for path, text in files.items() if path != "manifest.json")
 
 
+def test_keep_going_leaves_out_who_calls_what_is_left_out(tmp_path: Path) -> None:
+    derivatives = "- name: mul(Tensor self, Tensor other) -> Tensor\n  self: lib::bad(grad)\n"
+    more = "- func: bad(Tensr self) -> Tensor\n- func: neg(Tensor self) -> Tensor\n"
+    assert run(tmp_path, GOOD + more, derivatives, "--keep-going").status == 0
+    files = output(tmp_path / "out")
+    rejected = {r["op"]: r["reason"] for r in json.loads(files["manifest.json"])["rejected"]}
+    assert rejected == {
+        "bad": "unknown type 'Tensr'", "mul": "'lib::bad' is no operator of the library",
+    }  # fmt: skip
+    assert not any(b'"mul' in text for path, text in files.items() if path != "manifest.json")
+
+
 def test_keep_going_with_nothing_wrong_rejects_nothing(tmp_path: Path) -> None:
     assert run(tmp_path, GOOD, None, "--keep-going").status == 0
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["rejected"] == []

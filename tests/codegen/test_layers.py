@@ -52,7 +52,10 @@ ORDER = {
     "formula_scope": [
         "cpp_names", "errors", "formula", "model", "autograd_plan", "schema", "type_table",
     ],
-    "formula_calls": ["autograd_plan", "errors", "formula", "model", "plan"],
+    "torch_functions": ["errors"],
+    "formula_calls": [
+        "autograd_plan", "cpp_names", "errors", "formula", "model", "plan", "torch_functions",
+    ],
     "formula_checks": ["cpp_names", "errors", "expression", "formula", "formula_scope", "model"],
     "node_analysis": [
         "cpp_names", "errors", "formula", "formula_checks", "formula_scope", "model",
@@ -116,7 +119,8 @@ ORDER = {
         "cpp_names", "autograd_analysis", "batching_analysis", "call_analysis", "declared_forms",
         "derivative_helpers", "dispatch_analysis", "errors", "form_tags", "formula",
         "formula_calls", "forms", "layout_analysis", "model", "override_analysis",
-        "plan", "rule_calls", "sample_analysis", "schema", "structured_analysis", "variants",
+        "plan", "rule_calls", "sample_analysis", "schema", "structured_analysis",
+        "torch_functions", "variants",
     ],
     "template": [],
     "output": ["layout"],
