@@ -28,7 +28,7 @@ class Returned:
     """What a wrapper returns after its kernel has run."""
 
     expression: str
-    keeps_result: bool  # it reads `result`, what the kernel returned
+    result: str | None  # what it calls the kernel's own result; None where it does not read it
 
 
 ON_COPIES = "functionalized_on_copies_by"

@@ -35,17 +35,18 @@ def returned(operator: Operator, signature: Signature) -> Returned:
     """What a wrapper that writes copies back returns: the arguments, where the kernel returns the
     copies."""
     returns, values = operator.func.returns, []
-    keeps_result = False
+    taken = {parameter.name for parameter in signature.parameters}
+    own, result = "returned" if "result" in taken else "result", None
     for index, argument in enumerate(operator.func.written_results):
-        value = "result" if len(returns) == 1 else f"::std::get<{index}>(result)"
+        value = own if len(returns) == 1 else f"::std::get<{index}>({own})"
         parameter = cpp_names.parameter_name(argument.name) if argument else value
-        if argument and argument.type.name == "Optional":
-            parameter = f"given_or({parameter}, {value})"
-        keeps_result = keeps_result or value in parameter
-        values.append(parameter)
+        is_optional = argument is not None and argument.type.name == "Optional"
+        values.append(f"given_or({parameter}, {value})" if is_optional else parameter)
+        if argument is None or is_optional:
+            result = own
     if len(values) == 1:
-        return Returned(values[0], keeps_result)
-    return Returned(f"{signature.result}({', '.join(values)})", keeps_result)
+        return Returned(values[0], result)
+    return Returned(f"{signature.result}({', '.join(values)})", result)
 
 
 def layout_tags(operator: Operator) -> tuple[str, ...]:

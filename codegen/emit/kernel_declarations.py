@@ -112,5 +112,6 @@ def _prototypes(operators: list[OperatorPlan]) -> dict[str, dict[str, list[str]]
             signature = kernel.declared
             prototype = signature.prototype(name) if signature else _BOXED.replace("$name", name)
             comment = f"// {op.spec_line}: {kernel.key}: {op.schema}"
+            comment += "" if signature else " (boxed: a type in it has no C++ spelling)"
             found.setdefault(space, {}).setdefault(prototype, []).append(comment)
     return found

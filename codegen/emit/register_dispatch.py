@@ -227,7 +227,8 @@ def _call(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[str]:
         yield f"  {call};"
         yield from written_back
     else:
-        yield f"  {'decltype(auto) result = ' if kernel.returned.keeps_result else ''}{call};"
+        own = kernel.returned.result
+        yield f"  {f'decltype(auto) {own} = ' if own else ''}{call};"
         yield from written_back
         yield f"  return {kernel.returned.expression};"
 

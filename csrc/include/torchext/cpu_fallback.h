@@ -308,12 +308,12 @@ class CpuFallback {
         argument);
   }
 
-  // A result that is an argument is that argument again.
+  // A result that is an argument is that argument again; where it is missing, it is a new one.
   c10::IValue on_device(
       const c10::Argument& result, const c10::IValue& value, int64_t& bytes) const {
     if (is_written(result)) {
       for (size_t i = 0; i < arguments_.size(); ++i) {
-        if (same_alias(schema_.arguments()[i], result) && is_given(arguments_[i])) {
+        if (same_alias(schema_.arguments()[i], result) && is_there(arguments_[i])) {
           return arguments_[i];
         }
       }
@@ -326,11 +326,6 @@ class CpuFallback {
           return result;
         },
         value);
-  }
-
-  // An optional argument that is written to may be missing; the result is then one of its own.
-  static bool is_given(const c10::IValue& argument) {
-    return !argument.isNone() && !(argument.isTensor() && !argument.toTensor().defined());
   }
 
   at::Tensor moved(const at::Tensor& result) const {

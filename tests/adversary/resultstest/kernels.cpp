@@ -63,6 +63,12 @@ std::tuple<at::Tensor, at::Tensor> resultstest::native::composed(
   return {out, x.sin()};
 }
 
+std::tuple<at::Tensor, at::Tensor> resultstest::native::named(
+    at::Tensor& self, const at::Tensor& result) {
+  expect_contiguous(self);
+  return {self.mul_(result), result.sin()};
+}
+
 std::tuple<at::Tensor, std::vector<at::Tensor>> resultstest::native::listed(
     at::Tensor& x, const at::Tensor& y) {
   x.add_(y);
@@ -113,6 +119,11 @@ at::Tensor resultstest::native::accumulated(
   }
   expect_contiguous(*total);
   return total->add_(x.mul(x));
+}
+
+at::Tensor resultstest::native::composed_or_new(
+    const at::Tensor& x, const std::optional<at::Tensor>& out) {
+  return out ? out->add_(x.mul(x)) : x.mul(x);
 }
 
 void resultstest::native::ruled_cpu(const at::Tensor& x, const at::Tensor& out) {
