@@ -111,7 +111,10 @@ class CallChecks:
         self.namespace, self.torch_functions, self.errors = namespace, torch_functions, errors
         self.functions: dict[str, list[Signature]] = {}
         self.operators: dict[str, str] = {}  # by the kernels that they run
+        self.without_function: set[str] = set()
         for plan in plans:
+            if not plan.api_name:
+                self.without_function.add(plan.operator.name.base)
             if plan.api_name and plan.api:
                 self.functions.setdefault(plan.api_name, []).append(plan.api)
                 for kernel in plan.kernels:
@@ -167,6 +170,8 @@ class CallChecks:
             elif has_headers:
                 hint = f"functions of your own stand in another one, as {self.namespace}::formulas"
             what = f"'{name}' is no operator of the library"
+            if found.name in self.without_function:
+                what, hint = f"the operator '{name}' has no C++ function", None
             self.errors.add(formula.at(found.offset), what, hint)
         elif found.arguments is not None and not any(_takes(s, found.arguments) for s in given):
             plural = "s" * (found.arguments != 1)

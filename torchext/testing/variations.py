@@ -149,14 +149,16 @@ def _tensors_beside(sample: Sample) -> Iterator[dict]:
 
 
 def _of_two_kinds(subject: Subject) -> Iterator[Variation]:
-    """Samples in which one tensor alone is complex."""
+    """For each tensor a sample in which it alone is complex."""
+    done = set()
     for sample in subject.samples:
         maps = {name: value for name, value in sample.items() if isinstance(value, dict)}
         tensors = {name: value["tensor"] for name, value in maps.items() if "tensor" in value}
         free = {name: tensor for name, tensor in tensors.items() if "dtype" not in tensor}
-        for name, tensor in free.items() if len(free) > 1 else ():
-            changed = {**sample, name: {"tensor": {**tensor, "dtype": _COMPLEX}}}
+        for name in [n for n in free if n not in done and len(free) > 1]:
+            changed = {**sample, name: {"tensor": {**free[name], "dtype": _COMPLEX}}}
             if _results(subject, changed) is not None:
+                done.add(name)
                 yield Variation(f"a complex {name} beside real tensors", changed, is_to_run=True)
 
 
