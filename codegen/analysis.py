@@ -260,13 +260,14 @@ def _with_api(plans: list[OperatorPlan]) -> list[OperatorPlan]:
     """Name the functions of the C++ API.
 
     Overloads share a name where C++ can tell them apart; otherwise, and where one only differs in
-    which tensors it writes to (an lvalue would pick it silently), each has its overload in its
-    name, so that no name means one of several.
+    which tensors it writes to or in integers that are a SymInt (an lvalue or a literal would pick
+    it silently), each has its overload in its name, so that no name means one of several.
     """
     apis = {plan.handle: api for plan in plans if (api := _api(plan)) is not None}
+    types = {p.handle: _told_apart(p, apis[p.handle]) for p in plans if p.handle in apis}
     schemas = {plan.handle: plan.operator.func for plan in plans}
     names = {h: schemas[h].name.base + ("_out" if schemas[h].is_out else "") for h in apis}
-    while clashing := _clashing(names, apis):
+    while clashing := _clashing(names, types):
         names |= {handle: handle for handle in clashing}
     return [_with_name(p, names, apis[p.handle]) if p.handle in apis else p for p in plans]
 
@@ -298,15 +299,18 @@ def _api(plan: OperatorPlan) -> Signature | None:
     return Signature(signature.result, tuple(_with_defaults([*first, *rest], no_default)))
 
 
-def _clashing(names: dict[str, str], apis: dict[str, Signature]) -> list[str]:
+def _told_apart(plan: OperatorPlan, api: Signature) -> tuple[str, ...]:
+    """What tells a call of an operator's function from that of one of the same name."""
+    without_symint = signature_of(plan.operator, symint=False)
+    types = {p.name: p.type for p in without_symint.parameters} if without_symint else {}
+    return tuple(types.get(p.name, p.type).replace("const ", "") for p in api.parameters)
+
+
+def _clashing(names: dict[str, str], types: dict[str, tuple[str, ...]]) -> list[str]:
     """The handles of functions that share name and types with another one, and could have their
     handle's name, which no other has."""
-    functions = {
-        handle: (name, tuple(p.type.replace("const ", "") for p in apis[handle].parameters))
-        for handle, name in names.items()
-    }
-    counts = Counter(functions.values())
-    return [h for h, function in functions.items() if counts[function] > 1 and h != names[h]]
+    counts = Counter((name, types[handle]) for handle, name in names.items())
+    return [h for h, name in names.items() if counts[name, types[h]] > 1 and h != name]
 
 
 def _with_defaults(parameters: list[Parameter], no_default: set[str]) -> list[Parameter]:

@@ -41,7 +41,8 @@ class FunctionalForms:
         self._take_delegates(operators)
         writing = [op for op in operators if op.func.mutated and not _is_derived_from_writing(op)]
         for operator in writing:
-            self._take_own(operator)
+            with errors.about(str(operator.name)):
+                self._take_own(operator)
         claims = {(form.name, _kind(self._by_name[name])) for name, form in self._found.items()}
         for operator in [op for op in writing if op.name not in self._found]:
             with errors.about(str(operator.name)):
@@ -93,8 +94,17 @@ class FunctionalForms:
         same = self._with_signature(operator)
         own = [op for op in same if _is_own(operator, op)]
         own = own or [op for op in same if _is_own_by_words(operator, op)]
-        if len(own) == 1:
-            self._found.setdefault(operator.name, own[0])
+        if len(own) == 1 and operator.name not in self._found:
+            self._take(operator, own[0], _kind(operator) == "in-place")
+
+    def _take(self, operator: Operator, functional: Operator, is_only: bool) -> None:
+        """Note a form; is_only: there can be no other of its kind."""
+        others = [self._by_name[name] for name, f in self._found.items() if f is functional]
+        others = [op for op in others if _kind(op) == _kind(operator)]
+        if others and is_only:
+            first = f"'{others[0].name}' (line {others[0].location.line})"
+            self._refuse(operator, [functional], f", as {first}")
+        self._found[operator.name] = functional
 
     def _take_related(self, operator: Operator, claims: set[tuple[OperatorName, str]]) -> None:
         """Take the only functional form with these arguments that has no form of its own overload;
@@ -102,16 +112,9 @@ class FunctionalForms:
         kind, same = _kind(operator), self._with_signature(operator)
         free = [op for op in same if (op.name, kind) not in claims and _is_related(operator, op)]
         if len(free) == len(same) == 1:
-            before = [n for n, f in self._found.items() if f is free[0] and self._is(n, kind)]
-            if before:
-                first = self._by_name[before[0]]
-                self._refuse(operator, free, f", as '{first.name}' (line {first.location.line})")
-            self._found[operator.name] = free[0]
+            self._take(operator, free[0], is_only=True)
         elif free:
             self._refuse(operator, free)
-
-    def _is(self, name: OperatorName, kind: str) -> bool:
-        return _kind(self._by_name[name]) == kind
 
     def _refuse(self, operator: Operator, functional: list[Operator], more: str = "") -> None:
         if _kind(operator) == "mutable":
@@ -121,6 +124,8 @@ class FunctionalForms:
         own = _own_name(operator, functional[0])
         hint = f"call it '{own}' if it is that of '{functional[0].name}'"
         hint += ", or give it another base name if it belongs to none"
+        if operator.name == own:
+            hint = "give one of the two another overload"
         self._errors.add(operator.location, message, hint)
 
     def _take_out_of_inplace(self, operator: Operator) -> None:

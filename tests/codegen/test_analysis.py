@@ -239,6 +239,8 @@ def test_overloads_of_the_same_types_have_names_of_their_own() -> None:
     assert names == ["f", "f_b", "f_c"]
     names = api_names("f.a(Tensor x) -> Tensor", "f.b(Tensor y) -> Tensor", "f.c(int n) -> Tensor")
     assert names == ["f_a", "f_b", "f"]
+    names = api_names("f.a(Tensor x, SymInt n) -> Tensor", "f.b(Tensor x, int n) -> Tensor")
+    assert names == ["f_a", "f_b"]
     names = api_names("f_a.b(Tensor x) -> Tensor", "f.a(Tensor x) -> Tensor", "f(Tensor x) -> int")
     assert names == ["f_a_b", "f_a", "f"]
 
