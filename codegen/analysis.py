@@ -9,14 +9,13 @@ structured_analysis, what a backward node saves and computes in autograd_analysi
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from . import cpp_names
-from .autograd_analysis import AutogradAnalysis, is_composite_implicit
+from .autograd_analysis import AutogradAnalysis
 from .batching_analysis import batching_rule
 from .call_analysis import signature_of
 from .declared_forms import Forms
@@ -27,16 +26,15 @@ from .form_tags import FormTags
 from .forms import FunctionalForms
 from .formula import called_functions
 from .formula_calls import CallChecks, formula_headers
+from .generated_operators import copied_forms, with_variants
 from .layout_analysis import layout_tags
 from .model import Derivative, Operator
 from .override_analysis import own_derivatives, plan_override
 from .plan import KernelPlan, OperatorPlan, Parameter, Plan, Signature
 from .rule_calls import rule_plan
 from .sample_analysis import SampleAnalysis
-from .schema import OperatorName
 from .structured_analysis import StructuredAnalysis
 from .torch_functions import TorchFunctions
-from .variants import copied_form, derive_schema
 
 # Namespaces inside a library's own: no function can have these names.
 _KERNEL_NAMESPACES = ("meta", "native")
@@ -57,10 +55,11 @@ def plan_library(
     torch_functions: TorchFunctions | None = None,
 ) -> Plan:
     """The plan of a library; mistakes are noted and the entries that have them are left out."""
-    everything = _with_variants(list(operators), errors)
-    own = [op for op in everything if not op.is_override]
+    declared = with_variants(list(operators), errors)
+    own = [op for op in declared if not op.is_override]
     formulas = own_derivatives(derivatives, errors)
     analyses = _OwnOperators(namespace, own, formulas, errors)
+    everything = [*declared, *analyses.copied]
     shards = _shard_count(len(everything))
     plans = []
     for operator in everything:
@@ -93,10 +92,12 @@ class _OwnOperators:
     ) -> None:
         self.namespace, self.errors = namespace, errors
         forms = FunctionalForms(operators, errors)
+        self.form_tags = FormTags(operators, errors)
+        self.copied = tuple(copied_forms(operators, forms))
+        operators = [*operators, *self.copied]
         self.autograd = AutogradAnalysis(namespace, operators, derivatives, forms, errors)
         self.structured = StructuredAnalysis(namespace, operators, errors)
         self.forms = Forms(forms, operators)
-        self.form_tags = FormTags(operators, errors)
         self.samples = SampleAnalysis(operators, forms, errors)
 
     def plan(self, operator: Operator, group: str, shard: int) -> OperatorPlan:
@@ -121,63 +122,6 @@ class _OwnOperators:
             form_of=self.forms.compared_with(operator),
             samples=self.samples.samples(operator),
         )
-
-
-def _with_variants(operators: list[Operator], errors: Errors) -> list[Operator]:
-    """The operators, each followed by those that its `autogen:` declares."""
-    schemas = {op.name: op.func for op in operators}
-    found: list[Operator] = []
-    for operator in operators:
-        found.append(operator)
-        for name in operator.autogen:
-            with errors.about(str(operator.name)):
-                schema = derive_schema(operator.func, name)
-                if isinstance(schema, str):
-                    errors.add(operator.location, f"'autogen' cannot declare it: {schema}")
-                    continue
-                # An in-place form and its functional one may both declare the same out= form.
-                if schemas.setdefault(name, schema) is not schema:
-                    if str(schemas[name]) != str(schema):
-                        message = f"'autogen' declares '{name}', which has another schema"
-                        errors.add(operator.location, message, f"it is {schemas[name]}")
-                    continue
-                kept = {"nondeterministic_seeded", "view_copy"} & set(operator.tags)
-                variant = Operator(
-                    location=operator.location,
-                    func=schema,
-                    tags=("generated", *sorted(kept)),
-                    pt2_compliant=operator.pt2_compliant,
-                    origin=operator,
-                )
-                found.append(variant)
-    return [*found, *_copied_forms(found)]
-
-
-def _copied_forms(operators: list[Operator]) -> Iterator[Operator]:
-    """The forms that traced calls become of operators that have no other for it."""
-    names = {op.name.identifier for op in operators}
-    for operator in operators:
-        schema = copied_form(operator.func)
-        is_own = operator.is_override or operator.manual_kernel_registration
-        has_kernel = any(entry.key == "Functionalize" for entry in operator.dispatch or ())
-        if schema is None or is_own or has_kernel or is_composite_implicit(operator):
-            continue
-        numbered = (_numbered(schema.name, number) for number in itertools.count())
-        name = next(name for name in numbered if name.identifier not in names)
-        names.add(name.identifier)
-        yield Operator(
-            location=operator.location,
-            func=dataclasses.replace(schema, name=name),
-            tags=("generated", *({"nondeterministic_seeded"} & set(operator.tags))),
-            pt2_compliant=operator.pt2_compliant,
-            differentiable=operator.differentiable,
-            origin=operator,
-            is_copied_form=True,
-        )
-
-
-def _numbered(name: OperatorName, number: int) -> OperatorName:
-    return dataclasses.replace(name, overload=f"{name.overload}{number or ''}")
 
 
 def _shard_count(operators: int) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from .errors import Errors
 from .model import Operator
-from .schema import Schema
+from .schema import OperatorName, Schema
 from .variants import form_tag
 
 # Types that torch compares as if they were others, and sizes of lists, which it does not compare.
@@ -28,11 +28,19 @@ class FormTags:
     """The tags of a library's operators; `out` only where no functional operator has that form."""
 
     def __init__(self, operators: Iterable[Operator], errors: Errors) -> None:
+        operators = list(operators)
         self._errors = errors
         self._functional = {_call(op.func): op for op in operators if not op.func.mutated}
+        self._tags: dict[OperatorName, str | None] = {}
+        for operator in operators:
+            with errors.about(str(operator.name)):
+                self._tags[operator.name] = self._tag(operator)
 
     def tag(self, operator: Operator) -> str | None:
         """The tag of an operator, which says so itself only where it is right."""
+        return self._tags.get(operator.name)
+
+    def _tag(self, operator: Operator) -> str | None:
         replaced = self._functional.get(_call(operator.func)) if operator.func.mutated else None
         if replaced is None:
             return form_tag(operator.func)

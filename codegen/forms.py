@@ -27,7 +27,7 @@ class FunctionalForms:
     """The functional forms of a library, by those that write."""
 
     def __init__(self, operators: Iterable[Operator], errors: Errors) -> None:
-        operators = [op for op in operators if not (op.is_override or op.is_copied_form)]
+        operators = [op for op in operators if not op.is_override]
         self._errors = errors
         self._by_name = {op.name: op for op in operators}
         self._found: dict[OperatorName, Operator] = {}  # by the name of the form that writes

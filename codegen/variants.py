@@ -80,11 +80,11 @@ def _functional(schema: Schema, name: OperatorName) -> Schema:
 
 def copied_form(schema: Schema) -> Schema | None:
     """The form that runs an operator on copies of what it writes to and returns them, which traced
-    calls become; None where torch traces the operator by itself, or by another form of it.
+    calls become where no other form is and torch does not by itself; None where it does.
 
     Its results are the operator's, then what is written to and not returned, `self` first.
     """
-    if not schema.mutated or schema.is_view or form_tag(schema):
+    if not schema.mutated or schema.is_view:
         return None
     if any(t.alias and t.alias.is_shorthand for r in schema.returns for t in r.type.walk()):
         return None  # which argument it is is not said

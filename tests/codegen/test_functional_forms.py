@@ -38,7 +38,8 @@ def functional_form(names: str, name: str) -> str | None:
 
 def _functional(found: Plan, name: str) -> str | None:
     op = operator(found, name)
-    traced = str(op.functional_form) if op.functional_form else None
+    is_by_form = op.traced is not None and op.traced.function == "functionalized_by"
+    traced = str(op.traced.target) if op.traced and is_by_form else None
     if op.operator.func.is_out:
         batched = op.batching.form if op.batching else None
         assert traced == (str(batched) if batched else None)
@@ -198,9 +199,8 @@ def test_an_out_form_that_torch_takes_for_that_of_another_overload_has_no_tag_fo
         f"- func: f{i}.b_out({second} n, Tensor x, *, Tensor(c!) out) -> Tensor(c!)\n"
         for i, (first, second) in enumerate(itertools.product(_TYPES, repeat=2))
     )
-    ops = [op for op in plan(text).operators if op.operator.func.mutated]
-    functional = [op for op in plan(text).operators if not op.operator.func.mutated]
-    for out, other in zip(ops, functional, strict=True):
+    found = [op for op in plan(text).operators if not op.operator.is_copied_form]
+    for other, out in zip(found[::2], found[1::2], strict=True):
         schemas = (torch._C.parse_schema(op.schema) for op in (out, other))
         assert ("out" in out.tags) is not torchs._signatures_match(*schemas), (
             out.schema,
