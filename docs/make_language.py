@@ -54,9 +54,9 @@ arguments, results and overload agree:
 An overload of which only some words stand in that of the functional form belongs to that one if no
 other takes these arguments (`add.out` to `add.Tensor`, `pow_.Scalar` to `pow.Tensor_Scalar`); where
 several do, it is an error. No other form stands in for a form without a functional one: traced it
-runs on copies of what it writes to, and PyTorch refuses an out= form under `vmap`. In C++ overloads that take the same types
-have their overload in their name, `NS::f_tanh(x)`. A function whose schema has SymInt has ATen's
-second name too, `NS::f_symint(x, y.sym_sizes())`; both take SymInt.
+runs on copies of what it writes to, and PyTorch refuses an out= form under `vmap`. In C++ overloads
+that take the same types have their overload in their name, `NS::f_tanh(x)`. A function whose schema
+has SymInt has ATen's second name too, `NS::f_symint(x, y.sym_sizes())`; both take SymInt.
 
 """
 

@@ -297,5 +297,4 @@ def test_check_compares_each_form_with_that_of_its_overload(ops, capsys):
     from torchext.testing import check
 
     report = check("overloadtest", checks=["forms", "vmap", "autocast"])  # raises where one fails
-    assert report.passed
-    assert all(name.endswith("_functional") for name in report.made_samples)
+    assert report.passed and not (report.made_samples or report.others)
