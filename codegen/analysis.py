@@ -26,7 +26,7 @@ from .form_tags import FormTags
 from .forms import FunctionalForms
 from .formula import called_functions
 from .formula_calls import CallChecks, formula_headers
-from .generated_operators import copied_forms, with_variants
+from .generated_operators import operators_beside, with_variants
 from .layout_analysis import layout_tags
 from .model import Derivative, Operator
 from .override_analysis import own_derivatives, plan_override
@@ -59,11 +59,11 @@ def plan_library(
     own = [op for op in declared if not op.is_override]
     formulas = own_derivatives(derivatives, errors)
     analyses = _OwnOperators(namespace, own, formulas, errors)
-    everything = [*declared, *analyses.copied]
+    everything = [*declared, *analyses.beside]
     shards = _shard_count(len(everything))
     plans = []
     for operator in everything:
-        group = _group(operator)
+        group = _group(operator.origin if operator.beside else operator)
         shard = zlib.crc32(group.encode()) % shards
         with errors.about(str(operator.name)):
             if operator.is_override:
@@ -93,8 +93,8 @@ class _OwnOperators:
         self.namespace, self.errors = namespace, errors
         forms = FunctionalForms(operators, errors)
         self.form_tags = FormTags(operators, errors)
-        self.copied = tuple(copied_forms(operators, forms))
-        operators = [*operators, *self.copied]
+        self.beside = tuple(operators_beside(operators, forms))
+        operators = [*operators, *self.beside]
         self.autograd = AutogradAnalysis(namespace, operators, derivatives, forms, errors)
         self.structured = StructuredAnalysis(namespace, operators, errors)
         self.forms = Forms(forms, operators)
@@ -118,6 +118,7 @@ class _OwnOperators:
             structured=self.structured.plan(operator),
             rule=rule_plan(self.namespace, operator, self.errors),
             traced=self.forms.traced(operator),
+            traced_view=self.forms.traced_view(operator),
             batching=batching_rule(operator, structured, self.forms.batched(operator), self.errors),
             form_of=self.forms.compared_with(operator),
             samples=self.samples.samples(operator),
@@ -231,10 +232,10 @@ def _with_name(plan: OperatorPlan, names: dict[str, str], api: Signature) -> Ope
 
 
 def _api(plan: OperatorPlan) -> Signature | None:
-    """The type of an operator's function: what an out= form writes to stands first. What only
-    traced calls become has none."""
+    """The type of an operator's function: what an out= form writes to stands first. What no
+    entry declares has none."""
     operator, signature = plan.operator, plan.signature
-    if signature is None or operator.manual_cpp_binding or operator.is_copied_form:
+    if signature is None or operator.manual_cpp_binding or operator.beside is not None:
         return None
     outs = {cpp_names.parameter_name(a.name) for a in operator.func.arguments if a.is_out}
     first = [p for p in signature.parameters if p.name in outs]

@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 from . import type_table
-from .autograd_plan import AutogradPlan
+from .autograd_plan import AutogradPlan, Views
+from .call_plan import DeclaredForm
 from .errors import Errors, did_you_mean
 from .forms import FunctionalForms
 from .kernel_analysis import kernel_plan
-from .model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
+from .model import NON_DIFFERENTIABLE, Beside, Derivative, Formula, Operator
 from .node_analysis import NodeAnalysis
 from .schema import OperatorName, Return, Schema
 
@@ -89,8 +90,11 @@ class AutogradAnalysis:
         elif func.is_out:
             message = f"'{operator.name}' is an out= form, which never differentiates"
             hint = "give the formulas to its functional form"
-        elif func.is_view:
-            message = f"'{operator.name}' returns a view; formulas are for new or written tensors"
+        elif func.is_view and func.mutated:
+            message = f"'{operator.name}' writes to arguments and returns a view: it has no formula"
+        elif operator.origin is not None and operator.origin.func.is_view:
+            message = f"'{operator.name}' copies what '{operator.origin.name}' returns"
+            hint = "give the formulas to that one, by which this one differentiates"
         elif not operator.differentiable:
             message = f"'{operator.name}' has 'differentiable: False' and formulas"
         elif twice := _returned_twice(func):
@@ -109,19 +113,16 @@ class AutogradAnalysis:
         keys = {entry.key for entry in operator.dispatch or ()}
         if is_composite_implicit(operator) or operator.manual_kernel_registration:
             return AutogradPlan()
-        tracks = bool(operator.func.mutated or operator.func.is_view)
-        tracks = tracks and "ADInplaceOrView" not in keys
-        if "Autograd" in keys:
-            return AutogradPlan(tracks_aliases=tracks)
-        found = self._by_formulas(operator, _DEFAULT)
-        if found is None:
-            takes = any(a.type.is_tensor_like for a in operator.func.arguments)
-            gives = operator.func.mutated or any(
-                r.type.is_tensor_like for r in operator.func.returns
-            )
-            loses = bool(gives and operator.differentiable)
-            found = AutogradPlan(is_not_implemented=takes and loses, is_ignored=takes and not loses)
-        return dataclasses.replace(found, tracks_aliases=tracks)
+        if _is_made_of_others(operator):
+            form = "scatter" if operator.beside is Beside.SCATTER else "view_copy"
+            parts = DeclaredForm(f"{form}_by_parts", operator.origin.name, "view_forms")
+            return AutogradPlan(parts=parts)
+        found = AutogradPlan() if "Autograd" in keys else self._by_formulas(operator, _DEFAULT)
+        found = found or _without_formulas(operator)
+        has_aliases = bool(operator.func.mutated or operator.func.is_view)
+        if "ADInplaceOrView" in keys or not has_aliases:
+            return found
+        return dataclasses.replace(found, tracks_aliases=_views(operator, found))
 
     def by_key(self, operator: Operator) -> tuple[tuple[str, AutogradPlan], ...]:
         """What stands on other autograd keys that have formulas of their own."""
@@ -173,6 +174,30 @@ def is_composite_implicit(operator: Operator) -> bool:
         return True
     keys = {entry.key for entry in operator.dispatch}
     return "CompositeImplicitAutograd" in keys and keys <= _COMPOSITE_IMPLICIT
+
+
+def _without_formulas(operator: Operator) -> AutogradPlan:
+    """The plan of an operator that no entry differentiates."""
+    func = operator.func
+    takes = any(a.type.is_tensor_like for a in func.arguments)
+    gives = bool(func.mutated) or any(r.type.is_tensor_like for r in func.returns)
+    loses = gives and operator.differentiable
+    return AutogradPlan(is_not_implemented=takes and loses, is_ignored=takes and not loses)
+
+
+def _is_made_of_others(operator: Operator) -> bool:
+    """Whether it copies a view, or writes to one: by operators that differentiate."""
+    origin, func = operator.origin, operator.func
+    return origin is not None and origin.func.is_view and not func.mutated
+
+
+def _views(operator: Operator, plan: AutogradPlan) -> Views:
+    """How autograd sees the views that an operator with this plan returns."""
+    if not operator.func.is_view:
+        return Views.NONE
+    if plan.is_not_implemented:
+        return Views.REFUSED
+    return Views.IGNORED if plan.is_ignored else Views.DIFFERENTIABLE
 
 
 def _autograd_key(key: str) -> str:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .call_plan import DeclaredForm
+
 # C++ types that Python has no value for: nodes save them, and grad_fn does not show them.
 _WITHOUT_PYTHON_TYPE = re.compile(
     r"::(TensorOptions|TypeAndSize|TensorGeometry|QScheme|Dimname|ConstQuantizerPtr)\b"
@@ -148,6 +150,8 @@ class ResultPlan:
     written: str | None = None  # the parameter that this result is
     is_optional: bool = False  # it is new where the parameter is a missing tensor
     is_out: bool = False  # the parameter is a keyword-only one, as those of out= forms
+    is_view: bool = False  # of an argument that is not written to
+    is_inplace_view: bool = False  # it is the argument, with other sizes and strides
     condition: Condition | None = None  # it is differentiable only if this holds
 
     @property
@@ -159,6 +163,11 @@ class ResultPlan:
     def is_argument(self) -> bool:
         """Whether the result is an argument in every call."""
         return self.written is not None and not self.is_optional
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the result shares no memory with an argument, or not in every call."""
+        return not (self.is_argument or self.is_view)
 
 
 @dataclass(frozen=True)
@@ -221,6 +230,15 @@ class TangentPlan:
         return "variable_list" if self.results[0].is_list else "at::Tensor"
 
 
+class Views(enum.Enum):
+    """How autograd sees results that are views: a value of torchext::Views."""
+
+    NONE = "kNone"
+    DIFFERENTIABLE = "kDifferentiable"
+    REFUSED = "kRefused"
+    IGNORED = "kIgnored"
+
+
 @dataclass(frozen=True)
 class AutogradPlan:
     """What stands on one autograd key of one operator."""
@@ -229,7 +247,8 @@ class AutogradPlan:
     owns_node: bool = False  # its class is generated with this operator
     is_not_implemented: bool = False  # the kernel that names the operator on backward
     is_ignored: bool = False  # the kernel that runs the operator without recording anything
-    tracks_aliases: bool = False  # version counters and views, on ADInplaceOrView
+    tracks_aliases: Views | None = None  # version counters and views, on ADInplaceOrView
+    parts: DeclaredForm | None = None  # it differentiates through the operators that it is made of
     without_formula: tuple[Tensors, ...] = ()  # arguments that must not require grad
     without_tangent: tuple[Tensors, ...] = ()  # those that must not have a tangent
     tensors: tuple[str, ...] = ()  # parameters that hold tensors; no new result may be one of them
@@ -238,7 +257,7 @@ class AutogradPlan:
     saves: tuple[SaveStep, ...] = ()  # before the kernel runs
     saves_after: tuple[SaveStep, ...] = ()
     tangents: tuple[TangentPlan, ...] = ()
-    writes: bool = False  # the operator writes to arguments
+    has_aliases: bool = False  # the operator writes to arguments, or returns views of them
     not_views: tuple[str, ...] = ()  # written parameters that must not be views of others
     not_complex: tuple[str, ...] = ()  # results that must not be complex and require grad
     originals: tuple[str, ...] = ()  # written parameters whose value before is kept

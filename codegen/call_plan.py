@@ -36,8 +36,20 @@ ON_COPIES = "functionalized_on_copies_by"
 
 @dataclass(frozen=True)
 class DeclaredForm:
-    """How a form of an operator calls another one: a function of torchext/declared_forms.h or
-    functionalization.h, and the other form's name."""
+    """How a form of an operator calls another one: a function of a header of torchext's, and the
+    other form's name."""
 
     function: str
     target: OperatorName
+    header: str = "declared_forms"
+
+
+@dataclass(frozen=True)
+class TracedView:
+    """How a call that makes a view is traced: a function of torchext/functional_views.h, and the
+    names that it is given."""
+
+    function: str
+    view: OperatorName  # the operator that returns it
+    scatter: OperatorName  # the operator that writes to it
+    copy: OperatorName  # the operator that copies it

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which form of an operator stands in for another: for those that `autogen:` declares, and for the
-in-place and out= forms of a call that is traced or batched."""
+in-place and out= forms and views of a call that is traced or batched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .call_plan import ON_COPIES, DeclaredForm
-from .forms import FunctionalForms
-from .model import Operator
+from .call_plan import ON_COPIES, DeclaredForm, TracedView
+from .forms import FunctionalForms, view_copies
+from .model import Beside, Operator
 from .schema import OperatorName
 from .variants import form_tag
 
@@ -18,31 +18,51 @@ class Forms:
 
     def __init__(self, functional: FunctionalForms, operators: Iterable[Operator]) -> None:
         self._functional = functional
-        self._copied = {op.origin.name: op.name for op in operators if op.is_copied_form}
+        operators = list(operators)
+        self._beside = {(op.origin.name, op.beside): op.name for op in operators if op.beside}
+        self._copies = view_copies(operators)
 
     def declared(self, operator: Operator) -> DeclaredForm | None:
         """What runs a form that `autogen:` declares and no rule fills; None where nothing does."""
         origin = operator.origin
         if origin is None:
             return None
+        if operator.beside is Beside.SCATTER:
+            return DeclaredForm("scatter_form_of", origin.name, "view_forms")
+        if self._copies.get(origin.name) == operator.name:
+            return DeclaredForm("view_copy_of", origin.name, "view_forms")
         if operator.func.is_out:
             # What an entry writes beside its results, its out= form writes too.
             is_inplace = form_tag(origin.func) == "inplace"
             found = self.functional_of(operator) if is_inplace else None
             return DeclaredForm("out_form_of", found or origin.name)
-        if origin.func.is_out and not operator.is_copied_form:
+        if origin.func.is_out and operator.beside is not Beside.ON_COPIES:
             return None  # nothing says which dtype a new result has
         return DeclaredForm("functional_form_of", origin.name)
 
     def traced(self, operator: Operator) -> DeclaredForm | None:
         """What a traced call of an operator that writes to arguments becomes; None where torch
         traces it by itself."""
-        if operator.name in self._copied:
-            return DeclaredForm(ON_COPIES, self._copied[operator.name])
-        if form_tag(operator.func) is None:
+        copied = self._beside.get((operator.name, Beside.ON_COPIES))
+        if copied is not None:
+            return DeclaredForm(ON_COPIES, copied, "functionalization")
+        if form_tag(operator.func) is None or operator.is_inplace_view:
             return None
         form = self._unless(operator, "Functionalize")
-        return DeclaredForm("functionalized_by", form) if form else None
+        return DeclaredForm("functionalized_by", form, "functionalization") if form else None
+
+    def traced_view(self, operator: Operator) -> TracedView | None:
+        """How a call that returns a view, or makes one of its argument, is traced."""
+        function, view = "functionalized_view", operator
+        if operator.is_inplace_view:
+            function, found = "functionalized_inplace_view", self._functional.replacing(operator)
+            if found is None or self._unless(operator, "Functionalize") is None:
+                return None
+            view = found
+        scatter = self._beside.get((view.name, Beside.SCATTER))
+        if scatter is None:
+            return None
+        return TracedView(function, view.name, scatter, self._copies[view.name])
 
     def batched(self, operator: Operator) -> OperatorName | None:
         """The functional form that an out= form calls under vmap, whose fallback takes none."""

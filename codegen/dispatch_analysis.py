@@ -75,7 +75,8 @@ def _decompositions(
             continue
         if operator.vmap is None and not own & {_BATCHED, "FuncTorchBatched"}:
             yield dataclasses.replace(kernel, key=_BATCHED, is_declared=False)
-        if operator.func.mutated and not is_traced and "Functionalize" not in own:
+        has_aliases = operator.func.mutated or operator.func.is_view
+        if has_aliases and not is_traced and "Functionalize" not in own:
             yield dataclasses.replace(kernel, key="Functionalize", is_declared=False)
 
 
@@ -194,4 +195,14 @@ def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelP
         laid_out=arguments,
         returned=returned(operator, signature) if any(a.is_written for a in arguments) else None,
         optionals=optional_tensors(operator),
+        viewed=_viewed(operator) if entry.key != "CompositeImplicitAutograd" else (),
     )
+
+
+def _viewed(operator: Operator) -> tuple[str, ...]:
+    """The parameters whose tensors the operator's only result is a view of."""
+    func = operator.func
+    if not func.is_view or len(func.returns) > 1:
+        return ()
+    sources = [a for a in func.arguments if a.is_returned_as(func.returns[0])]
+    return tuple(cpp_names.parameter_name(a.name) for a in sources)

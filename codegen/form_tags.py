@@ -41,6 +41,8 @@ class FormTags:
         return self._tags.get(operator.name)
 
     def _tag(self, operator: Operator) -> str | None:
+        if operator.is_inplace_view:
+            return None  # by the tag torch takes its result to have the sizes of its argument
         replaced = self._functional.get(_call(operator.func)) if operator.func.mutated else None
         if replaced is None:
             return form_tag(operator.func)

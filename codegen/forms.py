@@ -16,9 +16,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from .errors import Errors
-from .model import Operator
+from .model import Beside, Operator
 from .schema import OperatorName, Return
-from .variants import functional_signature
+from .variants import copy_form, functional_signature
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -138,6 +138,24 @@ class FunctionalForms:
 
     def _with_signature(self, operator: Operator) -> list[Operator]:
         return self._by_signature.get(_signature(operator), [])
+
+
+def view_copies(operators: Iterable[Operator]) -> dict[OperatorName, OperatorName]:
+    """The operators that copy the views that others return: what an `autogen:` says, or what has
+    the name and the arguments of such an operator."""
+    operators = list(operators)
+    by_schema = {str(replace(op.func, name=op.name)): op.name for op in operators}
+    found = {
+        op.name: by_schema[str(copy_form(op.func))]
+        for op in operators
+        if str(copy_form(op.func)) in by_schema
+    }
+    for operator in operators:
+        origin, is_functional = operator.origin, not operator.func.mutated
+        if origin is not None and origin.func.is_view and is_functional:
+            if operator.beside in (None, Beside.COPY):
+                found[origin.name] = operator.name
+    return found
 
 
 def _signature(operator: Operator) -> str:

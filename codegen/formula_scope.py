@@ -99,6 +99,8 @@ class FormulaScope:
                     written,
                     is_optional,
                     is_optional and argument.is_kwarg_only,
+                    result.type.is_alias and not result.type.is_write,
+                    self.operator.is_inplace_view and written is not None,
                     self._condition(flag) if flag.is_condition else None,
                 )
             )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The operators that entries bring with them: the forms that `autogen:` declares, and those that
-traced calls become of operators that have no other for it."""
+"""The operators that entries bring with them: the forms that `autogen:` declares, and what calls
+are traced as that no entry declares."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from .autograd_analysis import is_composite_implicit
 from .errors import Errors
-from .forms import FunctionalForms
-from .model import Operator
-from .schema import OperatorName
-from .variants import copied_form, derive_schema, form_tag
+from .forms import FunctionalForms, view_copies
+from .model import Beside, Operator
+from .schema import OperatorName, Schema
+from .variants import copied_form, copy_form, derive_schema, form_tag, scatter_form
 
 
 def with_variants(operators: list[Operator], errors: Errors) -> list[Operator]:
@@ -46,20 +46,11 @@ def with_variants(operators: list[Operator], errors: Errors) -> list[Operator]:
     return found
 
 
-def copied_forms(operators: list[Operator], forms: FunctionalForms) -> Iterator[Operator]:
-    """The forms that traced calls become of operators that have no other for it.
-
-    torch traces in-place and out= forms by their tags too, but what they return is a tensor of its
-    own to Inductor then, which reuses the memory of the argument that it is.
-    """
+def operators_beside(operators: list[Operator], forms: FunctionalForms) -> Iterator[Operator]:
+    """The operators that no entry declares, and that what others do is traced as."""
+    found = [*_copied_forms(operators, forms), *_view_forms(operators)]
     names = {op.name.identifier for op in operators}
-    for operator in operators:
-        has_form = form_tag(operator.func) and forms.replacing(operator)
-        schema = None if has_form else copied_form(operator.func)
-        is_own = operator.manual_kernel_registration
-        has_kernel = any(entry.key == "Functionalize" for entry in operator.dispatch or ())
-        if schema is None or is_own or has_kernel or is_composite_implicit(operator):
-            continue
+    for operator, schema, beside in found:
         numbered = (_numbered(schema.name, number) for number in itertools.count())
         name = next(name for name in numbered if name.identifier not in names)
         names.add(name.identifier)
@@ -70,8 +61,42 @@ def copied_forms(operators: list[Operator], forms: FunctionalForms) -> Iterator[
             pt2_compliant=operator.pt2_compliant,
             differentiable=operator.differentiable,
             origin=operator,
-            is_copied_form=True,
+            beside=beside,
         )
+
+
+def _copied_forms(
+    operators: list[Operator], forms: FunctionalForms
+) -> Iterator[tuple[Operator, Schema, Beside]]:
+    """Those of operators that write and have no other form for it.
+
+    torch traces in-place and out= forms by their tags too, but what they return is a tensor of its
+    own to Inductor then, which reuses the memory of the argument that it is.
+    """
+    for operator in operators:
+        has_form = form_tag(operator.func) and forms.replacing(operator)
+        is_kept = has_form or operator.is_inplace_view
+        schema = None if is_kept else copied_form(operator.func)
+        if schema is not None and _is_traced_here(operator):
+            yield operator, schema, Beside.ON_COPIES
+
+
+def _view_forms(operators: list[Operator]) -> Iterator[tuple[Operator, Schema, Beside]]:
+    """Those of operators that return views, for graphs in which nothing shares memory."""
+    copies = view_copies(operators)
+    for operator in operators:
+        scatter, copy = scatter_form(operator.func), copy_form(operator.func)
+        if scatter is not None and copy is not None and _is_traced_here(operator):
+            yield operator, scatter, Beside.SCATTER
+            if operator.name not in copies:
+                yield operator, copy, Beside.COPY
+
+
+def _is_traced_here(operator: Operator) -> bool:
+    """Whether the operator is traced by what is generated, and not by its parts or by hand."""
+    has_kernel = any(entry.key == "Functionalize" for entry in operator.dispatch or ())
+    is_own = operator.manual_kernel_registration or has_kernel
+    return not (is_own or is_composite_implicit(operator))
 
 
 def _numbered(name: OperatorName, number: int) -> OperatorName:

@@ -65,7 +65,7 @@ def kernel_plan(
         saves=tuple(_save(scope, s) for s in node.saved if s.member not in after),
         saves_after=tuple(_save(scope, s) for s in node.saved if s.member in after),
         tangents=tangents,
-        writes=bool(operator.func.mutated),
+        has_aliases=bool(operator.func.mutated) or operator.func.is_view,
         not_views=tuple(r.written for r in scope.flow if r.written and len(scope.flow) > 1),
         not_complex=() if operator.complex_autograd else _new_tensors(scope),
         originals=_originals(scope, node, tangents),
@@ -108,7 +108,7 @@ def _not_results(scope: FormulaScope) -> tuple[str, ...]:
 
 
 def _new_tensors(scope: FormulaScope) -> tuple[str, ...]:
-    """The differentiable results that are new tensors, as upstream checks these only."""
+    """The differentiable results that are no arguments, as upstream checks these only."""
     return tuple(r.local for r in scope.flow if not r.is_argument and not r.is_list)
 
 

@@ -7,6 +7,7 @@ A field made by `key` is a key of the YAML file.
 from __future__ import annotations
 
 import dataclasses
+import enum
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,14 +26,23 @@ from .spec_values import (
 )
 
 __all__ = [
-    "Check", "Derivative", "DispatchEntry", "DtypeRule", "FALLBACK", "Flag", "Formula", "Line",
-    "MetaRule", "NON_DIFFERENTIABLE", "OVERRIDABLE", "Operator", "ResultRule", "Sample", "Value",
+    "Beside", "Check", "Derivative", "DispatchEntry", "DtypeRule", "FALLBACK", "Flag", "Formula",
+    "Line", "MetaRule", "NON_DIFFERENTIABLE", "OVERRIDABLE", "Operator", "ResultRule", "Sample",
+    "Value",
 ]  # fmt: skip
 
 # What `dispatch:` names in place of a kernel, for the CPU's on copies of the arguments.
 FALLBACK = "cpu_fallback"
 # The namespace whose operators an entry may give kernels to, in place of defining its own.
 OVERRIDABLE = "aten"
+
+
+class Beside(enum.Enum):
+    """What an operator is for that no entry declares, and that stands beside its `origin`."""
+
+    ON_COPIES = "runs it on copies of what it writes to"
+    SCATTER = "gives the tensor that it returns a view of other values where the view is"
+    COPY = "copies the view that it returns"
 
 
 @dataclass(frozen=True)
@@ -103,8 +113,8 @@ class Operator:
     autogen: tuple[OperatorName, ...] = key(
         "Names of the functional or out= forms to derive from this entry; they are operators too. "
         "With `meta:` the kernels write to the out= tensors; otherwise an out= form calls the "
-        "functional one and copies, and a functional form clones what this entry writes to. A "
-        "functional form of an out= entry has no kernel.",
+        "functional one and copies, and a functional form clones what this entry writes to, or "
+        "copies the view that it returns. A functional form of an out= entry has no kernel.",
         "list",
         (),
     )
@@ -216,7 +226,7 @@ class Operator:
         without_effect="it sorts torch's own Python bindings only",
     )  # fmt: skip
     origin: Operator | None = None  # the entry whose autogen: declares this one
-    is_copied_form: bool = False  # it runs `origin` on copies of what that writes to
+    beside: Beside | None = None  # None: an entry, or a name of its `autogen:`
     locations: dict[str, Location] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
     )  # of the values of its keys
@@ -230,6 +240,11 @@ class Operator:
         """The operator's name, without the library's own namespace."""
         kept = self.func.name.namespace if self.is_override else ""
         return OperatorName(self.func.name.base, self.func.name.overload, kept)
+
+    @property
+    def is_inplace_view(self) -> bool:
+        """Whether it makes its argument a view of what that was, with other sizes and strides."""
+        return "inplace_view" in self.tags and bool(self.func.mutated)
 
     @property
     def is_override(self) -> bool:

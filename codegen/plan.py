@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from .autograd_plan import AutogradPlan, NodePlan, SourceLine, Tensors
-from .call_plan import ON_COPIES, DeclaredForm, LaidOut, Returned
+from .call_plan import ON_COPIES, DeclaredForm, LaidOut, Returned, TracedView
 from .model import Operator
-from .schema import OperatorName
+from .schema import OperatorName, Return, Schema
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ class KernelPlan:
     laid_out: tuple[LaidOut, ...] = ()
     returned: Returned | None = None  # where what the kernel wrote to copies is written back
     optionals: tuple[str, ...] = ()  # parameters that hold optional tensors
+    viewed: tuple[str, ...] = ()  # parameters that the kernel's only result is a view of
 
     @property
     def declared(self) -> Signature | None:
@@ -118,7 +120,7 @@ class KernelPlan:
     def is_wrapped(self) -> bool:
         """Whether a generated function runs before the kernel."""
         is_checked = bool(self.dtype_checks or self.device_checks)
-        changes = bool(self.laid_out or self.optionals)
+        changes = bool(self.laid_out or self.optionals or self.viewed)
         return is_checked or changes or self.device_guard is not None
 
 
@@ -197,6 +199,14 @@ class OverridePlan:
     covers: tuple[str, ...]  # keys whose kernels must not hide a gradient through the parts
 
 
+def _as_view(result: Return) -> Return:
+    is_list = result.type.name == "List" and result.type.is_alias and not result.type.is_write
+    if not is_list:
+        return result
+    alias = next(t.alias for t in result.type.walk() if t.alias)
+    return dataclasses.replace(result, type=dataclasses.replace(result.type, alias=alias))
+
+
 @dataclass(frozen=True)
 class OperatorPlan:
     """Everything decided about one operator."""
@@ -215,6 +225,7 @@ class OperatorPlan:
     structured: StructuredPlan | None = None  # of an out= form
     rule: RulePlan | None = None
     traced: DeclaredForm | None = None  # what a traced call of an operator that writes becomes
+    traced_view: TracedView | None = None  # how a call that makes a view is traced
     batching: BatchingRule | None = None
     override: OverridePlan | None = None  # None: the operator is the library's own
     form_of: OperatorName | None = None  # the functional form of an in-place or out= form
@@ -223,13 +234,19 @@ class OperatorPlan:
 
     @cached_property
     def schema(self) -> str:
-        """The schema as registered, with a namespace that is not the library's."""
+        """The schema, with a namespace that is not the library's."""
+        return self._text(self.operator.func)
+
+    @property
+    def registered_schema(self) -> str:
+        """The schema as it is registered: a list of views is a view itself, by which torch's Python
+        knows that it shares memory. The dispatcher prints it without."""
         func = self.operator.func
-        if self.override:
-            return str(func)
-        return (
-            str(func).removeprefix(f"{func.name.namespace}::") if func.name.namespace else str(func)
-        )
+        return self._text(dataclasses.replace(func, returns=tuple(map(_as_view, func.returns))))
+
+    def _text(self, func: Schema) -> str:
+        own = func.name.namespace and not self.override
+        return str(func).removeprefix(f"{func.name.namespace}::") if own else str(func)
 
     @property
     def functional_form(self) -> OperatorName | None:

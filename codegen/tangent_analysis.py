@@ -108,7 +108,9 @@ class TangentAnalysis:
             SourceLine(formula.location.source.name, formula.at(0).line),
             elementwise,
             clones,
-            tuple(self._value(n, elementwise) for n in read if n not in written),
+            tuple(self._value(n, elementwise) for n in read if n not in written)
+            if not any(r.is_view for r in results)
+            else (),
         )
 
     def _element_wise(self, formula: Formula, count: int) -> str:
@@ -172,6 +174,8 @@ class TangentAnalysis:
     ) -> tuple[str, set[str], str | None]:
         """The formula for an operator that writes its result to the argument `name`."""
         text, primals = self._beside(text, primals)
+        if self.scope.operator.is_inplace_view:
+            return f"view_in_place({name}_t_raw, {text})", primals, None
         reads = {f"{name}_t", f"original_{name}_t"} & {n.text for n in free_names(text)}
         if not self.inherits:
             # it writes to the tangent itself, or does not read it

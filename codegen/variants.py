@@ -53,7 +53,7 @@ def derive_schema(schema: Schema, name: OperatorName) -> Schema | str:
         return _functional(schema, name)
     if name.overload == "out" or name.overload.endswith("_out"):
         return _out(schema, name)
-    if not schema.mutated:
+    if not schema.mutated and not schema.is_view:
         return (
             f"'{name}' is neither an out= form (its overload does not end in 'out') nor functional"
         )
@@ -102,6 +102,52 @@ def copied_form(schema: Schema) -> Schema | None:
     overload = f"{schema.name.overload}_functional" if schema.name.overload else "functional"
     arguments = tuple(replace(a, type=a.type.bare()) for a in schema.arguments)
     return Schema(OperatorName(base, overload), arguments, tuple(returns))
+
+
+def viewed(schema: Schema) -> Argument | None:
+    """The tensor that an operator's only result is a view of, or a list of views; None where it
+    returns none, or in another way.
+
+    Of a view of a keyword-only argument torch's Python does not know what it is a view of.
+    """
+    if len(schema.returns) != 1 or schema.mutated or not schema.is_view:
+        return None
+    result = schema.returns[0]
+    sources = [a for a in schema.arguments if a.is_returned_as(result)]
+    is_plain = len(sources) == 1 and sources[0].type.name == "Tensor"
+    is_plain = is_plain and not sources[0].is_kwarg_only
+    return sources[0] if is_plain and result.type.plain in ("Tensor", "Tensor[]") else None
+
+
+def scatter_form(schema: Schema) -> Schema | None:
+    """The form that gives the tensor of which an operator returns a view, with other values where
+    the view is: they stand behind it, and the number of the view in a list of them at the end."""
+    base = viewed(schema)
+    if base is None:
+        return None
+    taken = {a.name for a in schema.arguments}
+    arguments = [replace(a, type=a.type.bare()) for a in schema.arguments]
+    source = Argument(Type("Tensor"), _free("src", taken))
+    arguments.insert(arguments.index(replace(base, type=base.type.bare())) + 1, source)
+    if schema.returns[0].type.name == "List":
+        at_end = arguments[-1].is_kwarg_only
+        arguments.append(Argument(Type("int"), _free("number", taken), "0", at_end))
+    name = OperatorName(f"{schema.name.base}_scatter", schema.name.overload)
+    return Schema(name, tuple(arguments), (Return(Type("Tensor")),))
+
+
+def copy_form(schema: Schema) -> Schema | None:
+    """The form that copies the view that an operator returns, as upstream calls such operators."""
+    if viewed(schema) is None:
+        return None
+    return _functional(schema, OperatorName(f"{schema.name.base}_copy", schema.name.overload))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, with lines behind it where an argument has it."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _out(schema: Schema, name: OperatorName) -> Schema | str:

@@ -247,6 +247,42 @@ Where torch cannot trace such a schema, its traced calls become `f.functional`, 
 generated beside it: it runs `f` on copies of what that writes to and returns them. An argument that
 is written to then keeps its size under `torch.compile`.
 
+## Views
+
+`Tensor(a) -> Tensor(a)` says that the result is a view of the argument, `-> Tensor(a)[]` that each
+tensor of the list is. The kernel makes it by ATen's views, on every device alike:
+
+```yaml
+- func: halves(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]
+  dispatch:
+    CompositeExplicitAutograd: halves
+
+- func: flip(Tensor(a) self) -> Tensor(a)
+  dispatch:
+    CompositeExplicitAutograd: flip
+
+- func: flip_(Tensor(a!) self) -> Tensor(a!)
+  tags: inplace_view
+  dispatch:
+    CompositeExplicitAutograd: flip_
+```
+
+It is a view as ATen's are: `_base`, version counters, writes to the view and to the base with their
+gradients and tangents, `torch.no_grad` and inference mode, `_view_func`. Formulas are as for other
+results, of lists `grads[i]`. Views that one call returns together cannot be written to while
+gradients are recorded; a view of an operator without a formula neither. A result that shares no
+memory with the argument is an error that names the operator, and one that is the argument itself
+becomes another tensor of its memory. An operator that makes its argument a view of itself, as
+`transpose_` does, has the tag `inplace_view`.
+
+For calls that are traced there are two more operators beside each view: `flip_scatter(base, src)`
+is `base` with the values of `src` where the view is, by which a write reaches the base, and
+`flip_copy` a copy of the view; `autogen:` or an entry of its own may name the latter. Tracing asks
+for one result, of one argument of type `Tensor` that is not keyword-only; of an `inplace_view`
+operator for a functional form that is a view. Others are refused by name by `torch.compile`, and so
+is a view that has another sign than its base, as `torch._neg_view` makes: generated code would not
+see it.
+
 ## Rules of results
 
 An operator that is not structured says in `meta:` what its results are; its kernels are given them,
@@ -413,8 +449,7 @@ One whose gradient is `non_differentiable` loses its history, and its name is th
 tangents of several results are all computed before one is overwritten. Where the argument may be
 missing (`Tensor(a!)? total=None`), `result` is new without it, and `total` and `total_t` are
 undefined tensors; a keyword-only one that is given refuses gradients, as in ATen.
-An out= form refuses tensors that require grad. Formulas for views (`Tensor(a) -> Tensor(a)`) are
-refused: an operator that returns a view and has no entry says so on backward.
+An out= form refuses tensors that require grad.
 
 ## Formulas per autograd key
 

@@ -14,7 +14,7 @@ from ..plan import AutogradPlan, OperatorPlan, Plan
 from ..template import fill
 
 _TABLE = """
-{"namespace": $namespace, "overrides": $overrides, "copied": $copied, "operators": [
+{"namespace": $namespace, "overrides": $overrides, "beside": $beside, "operators": [
 $operators
 ]}
 """
@@ -22,17 +22,17 @@ $operators
 
 def emit(plan: Plan) -> Iterator[File]:
     """One file, a line for each operator in the order of the spec; by name only PyTorch's, and
-    those that only traced calls become."""
+    those that no entry declares."""
     overrides = [str(op.operator.name) for op in plan.operators if op.override]
-    copied = [str(op.operator.name) for op in plan.operators if op.operator.is_copied_form]
-    named = {*overrides, *copied}
+    beside = [str(op.operator.name) for op in plan.operators if op.operator.beside]
+    named = {*overrides, *beside}
     own = [op for op in plan.operators if str(op.operator.name) not in named]
     operators = [json.dumps(_operator(op)) for op in own]
     text = fill(
         _TABLE,
         namespace=json.dumps(plan.namespace),
         overrides=json.dumps(overrides),
-        copied=json.dumps(copied),
+        beside=json.dumps(beside),
         operators=",\n".join(operators),
     )
     yield File("python/operators.json", text, "python")

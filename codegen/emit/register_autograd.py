@@ -7,9 +7,11 @@ the not-implemented one.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from ..autograd_plan import AutogradPlan, ResultPlan, SaveStep, Tensors
+from ..form_text import form_text
 from ..output import RESTORE_LINE, File, banner, own_includes
 from ..plan import OperatorPlan, Plan, Signature
 from ..tangent_text import set_tangents, tangent_block
@@ -89,7 +91,6 @@ def emit(plan: Plan) -> Iterator[File]:
         registrations = list(_registrations(plan, shard, index))
         if not registrations:
             continue
-        on_copies = any(op.is_traced_on_copies for op in shard)
         keyed = [(op, key, a) for op in shard for key, a in _plans(op) if a.node]
         evaluates = any(a.evaluates for _, _, a in keyed)
         kernels = [_kernel(plan.namespace, op, key, a) for op, key, a in keyed]
@@ -97,13 +98,23 @@ def emit(plan: Plan) -> Iterator[File]:
             _SOURCE,
             banner=banner(__name__, plan.specs),
             namespace=plan.namespace,
-            runtime=["#include <torchext/functionalization.h>"] if on_copies else [],
+            runtime=list(_runtime(shard)),
             includes=_includes(plan, keyed, evaluates),
             using=_USING if evaluates else [],
             kernels="\n".join(kernels).rstrip("\n") + "\n" if kernels else [],
             registrations="\n".join(registrations),
         )
         yield File(f"src/autograd_{index}.cpp", text, "source")
+
+
+def _runtime(shard: list[OperatorPlan]) -> Iterator[str]:
+    """The headers of the kernels that are there once for all operators."""
+    if any(op.autograd.parts for op in shard):
+        yield "#include <torchext/view_forms.h>"
+    if any(op.is_traced_on_copies for op in shard):
+        yield "#include <torchext/functionalization.h>"
+    if any(op.autograd.tracks_aliases for op in shard):
+        yield "#include <torchext/views.h>"
 
 
 def _plans(op: OperatorPlan) -> Iterator[tuple[str, AutogradPlan]]:
@@ -130,7 +141,7 @@ def _registrations(plan: Plan, shard: list[OperatorPlan], index: int) -> Iterato
     by_key: dict[str, list[str]] = {}
     for op in shard:
         for key, autograd in _plans(op):
-            impl = _impl(op, key, autograd)
+            impl = _impl(plan.namespace, op, key, autograd)
             if impl:
                 by_key.setdefault(key, []).append(impl)
     for op in shard:
@@ -149,13 +160,15 @@ def _boxed(op: OperatorPlan, function: str) -> str:
 
 def _tracking(namespace: str, op: OperatorPlan) -> str:
     if op.is_traced_on_copies:
-        form = op.traced.target
-        function = f'traced_on_copies("{namespace}::{form.base}", "{form.overload}")'
-        return f'  m.impl("{op.operator.name}", {function});'
-    return _boxed(op, "track_aliases")
+        form = dataclasses.replace(op.traced, function="traced_on_copies")
+        return f'  m.impl("{op.operator.name}", {form_text(namespace, form)});'
+    views = op.autograd.tracks_aliases
+    return f'  m.impl("{op.operator.name}", tracked_aliases<Views::{views.value}>());'
 
 
-def _impl(op: OperatorPlan, key: str, plan: AutogradPlan) -> str | None:
+def _impl(namespace: str, op: OperatorPlan, key: str, plan: AutogradPlan) -> str | None:
+    if plan.parts:
+        return f'  m.impl("{op.operator.name}", {form_text(namespace, plan.parts)});'
     if plan.node:
         return f'  m.impl("{op.operator.name}", TORCH_FN({key.lower()}_{op.handle}));'
     if plan.is_ignored:
@@ -167,7 +180,7 @@ def _kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) 
     node, signature = autograd.node, op.signature
     assert node is not None and signature is not None  # analysis refuses formulas otherwise
     name = f"{namespace}::{op.operator.name}"
-    new = [r for r in autograd.results if r.is_differentiable and not r.is_argument]
+    new = [r for r in autograd.results if r.is_differentiable and r.is_new]
     more = "".join(f", {name}" for name in autograd.tensors)
     lists = [edge for edge in node.edges if edge.is_list]
     return fill(
@@ -247,7 +260,7 @@ def _call(op: OperatorPlan, autograd: AutogradPlan) -> str:
     call = fill(
         _CALL,
         results=results,
-        guard=f"AutoDispatchBelow{'Autograd' if autograd.writes else 'ADInplaceOrView'}",
+        guard=f"AutoDispatchBelow{'Autograd' if autograd.has_aliases else 'ADInplaceOrView'}",
         handle=op.handle,
         arguments="".join(f", {p.name}" for p in op.signature.parameters),
     )
@@ -283,7 +296,9 @@ def _save(item: SaveStep) -> str:
 def _history(name: str, autograd: AutogradPlan) -> Iterator[str]:
     for result in autograd.results:
         if result.is_differentiable:
-            function = "rebase_result_history" if result.written else "set_result_history"
+            # what is made a view of itself has the memory of its base still, and no new value
+            keeps = result.written is None or result.is_inplace_view
+            function = "set_result_history" if keeps else "rebase_result_history"
             flag = f", {result.flag}" if result.condition else ""
             given = f"{result.written}, " if result.is_optional else ""
             yield f"    {function}({given}{result.local}, node{flag});"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ..form_text import form_text
 from ..output import File, banner
 from ..plan import KernelPlan, OperatorPlan, Plan, Signature
 from ..structured_text import call_lines, layout_lines, write_back_lines
@@ -67,12 +68,19 @@ _BOXED = "torch::CppFunction::makeFromBoxedFunction<&{}>()"
 _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
     "autocast": lambda kernel: kernel.autocast,
     "cpu_fallback": lambda kernel: kernel.fallback,
-    "declared_forms": lambda kernel: kernel.declared_form,
     "device": lambda kernel: True,
     "dtypes": lambda kernel: kernel.dtype_checks,
     "layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
     "structured_meta": lambda kernel: kernel.structured,
+    "view_geometry": lambda kernel: kernel.viewed,
 }
+
+
+def _headers(shard: list[OperatorPlan]) -> list[str]:
+    """The headers of torchext's that the kernels of a shard need."""
+    kernels = [kernel for op in shard for kernel in op.kernels]
+    found = {header for header, is_used in _RUNTIME.items() if any(map(is_used, kernels))}
+    return sorted(found | {k.declared_form.header for k in kernels if k.declared_form})
 
 
 def emit(plan: Plan) -> Iterator[File]:
@@ -91,11 +99,7 @@ def emit(plan: Plan) -> Iterator[File]:
             _SOURCE,
             banner=banner(__name__, plan.specs),
             namespace=plan.namespace,
-            runtime=[
-                f"#include <torchext/{header}.h>"
-                for header, is_used in _RUNTIME.items()
-                if any(is_used(kernel) for op in shard for kernel in op.kernels)
-            ],
+            runtime=[f"#include <torchext/{header}.h>" for header in _headers(shard)],
             includes=[
                 *(f"#include <{plan.namespace}/kernels/{group}.h>" for group in groups),
                 *(f"#include <{plan.namespace}/ops/{group}.h>" for group in called),
@@ -221,6 +225,8 @@ def _wrapper(
 def _call(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[str]:
     """The statements that call the kernel, write copies back and return the results."""
     written_back = list(write_back_lines(kernel.laid_out))
+    for name in kernel.viewed:
+        call = f"distinct_view({call}, {name})"
     if not written_back:
         yield f"  return {call};"
     elif signature.result == "void":
@@ -240,9 +246,7 @@ def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:
     elif kernel.autocast:
         function = f"autocast_kernel({kernel.autocast})"
     elif kernel.declared_form:
-        form = kernel.declared_form
-        target = f'"{namespace}::{form.target.base}", "{form.target.overload}"'
-        function = f"{form.function}({target})"
+        function = form_text(namespace, kernel.declared_form)
     elif kernel.signature is None:
         function = _BOXED.format(f"::{kernel.function}")
     elif kernel.is_wrapped or kernel.structured:

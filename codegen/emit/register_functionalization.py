@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""functionalize_<shard>.cpp: the Functionalize kernels of in-place and out= forms.
+"""functionalize_<shard>.cpp: the Functionalize kernels of in-place and out= forms, and of views.
 
-Each calls the functional form of its operator. Operators without one have no such kernel: PyTorch
+A form calls the functional one of its operator. Operators without one have no such kernel: PyTorch
 functionalizes them itself.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..form_text import form_text, traced_view_text
 from ..output import File, banner
 from ..plan import OperatorPlan, Plan
 from ..template import fill
@@ -16,6 +17,7 @@ from ..template import fill
 _SOURCE = """
 $banner
 #include <$namespace/library.h>
+#include <torchext/functional_views.h>
 #include <torchext/functionalization.h>
 
 namespace torchext::generated::$namespace {
@@ -54,7 +56,8 @@ def emit(plan: Plan) -> Iterator[File]:
 
 def _impl(namespace: str, op: OperatorPlan) -> Iterator[str]:
     if op.traced:
-        name, form = op.operator.name, op.traced.target
-        function = f'{op.traced.function}("{namespace}::{form.base}", "{form.overload}")'
         yield f"  // {op.spec_line}"
-        yield f'  m.impl("{name}", {function});'
+        yield f'  m.impl("{op.operator.name}", {form_text(namespace, op.traced)});'
+    if op.traced_view:
+        yield f"  // {op.spec_line}"
+        yield f'  m.impl("{op.operator.name}", {traced_view_text(namespace, op.traced_view)});'

@@ -83,7 +83,7 @@ def _blocks(shard: list[OperatorPlan], index: int) -> Iterator[str]:
 
 def _literal(op: OperatorPlan) -> str:
     """The schema as a C++ string."""
-    schema = op.schema.replace("\\", "\\\\").replace('"', '\\"')
+    schema = op.registered_schema.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{schema}"'
 
 

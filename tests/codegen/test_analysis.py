@@ -68,7 +68,7 @@ def test_forms_of_an_operator_are_one_group() -> None:
             "_Private(Tensor self) -> Tensor",
         )
     )
-    assert list(found.groups()) == ["mul", "__iand__", "_private", "__and__"]
+    assert list(found.groups()) == ["mul", "__iand__", "_private"]
     assert len(found.groups()["mul"]) == 3
     assert len({op.shard for op in found.groups()["mul"]}) == 1
 
@@ -465,7 +465,8 @@ def test_no_gradient_is_lost_in_silence(
 ) -> None:
     op, *_ = plan(spec(schema, dispatch=dispatch.replace("'", ""))).operators
     assert op.autograd.node is None
-    assert (op.autograd.is_not_implemented, op.autograd.tracks_aliases) == (refuses, tracks)
+    found = (op.autograd.is_not_implemented, op.autograd.tracks_aliases is not None)
+    assert found == (refuses, tracks)
 
 
 def test_an_operator_can_be_declared_to_have_no_gradient() -> None:

@@ -799,6 +799,7 @@ const bool registered_batching_0 =
 // This file is free of conditions: use it under any licence.
 
 #include <goldens/library.h>
+#include <torchext/functional_views.h>
 #include <torchext/functionalization.h>
 
 namespace torchext::generated::goldens {
@@ -807,6 +808,11 @@ namespace {
 void register_traced_forms_0(torch::Library& m) {
   // native_functions.yaml:15
   m.impl("mul_.Tensor", functionalized_by("goldens::mul", "Tensor"));
+  // native_functions.yaml:19
+  m.impl(
+      "halves",
+      functionalized_view(
+          {"goldens::halves", "", "goldens::halves_scatter", "", "goldens::halves_copy", ""}));
   // native_functions.yaml:33
   m.impl("scale_", functionalized_by("goldens::scale", ""));
   // native_functions.yaml:37
@@ -1185,6 +1191,21 @@ namespace torchext::generated::goldens::operators {
 
 // native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
 struct TORCHEXT_API halves {
+  using schema = ::std::vector<at::Tensor>(const at::Tensor&);
+  static ::std::vector<at::Tensor> call(const at::Tensor& self);
+  static ::std::vector<at::Tensor> redispatch(c10::DispatchKeySet keys, const at::Tensor& self);
+};
+
+// native_functions.yaml:19: halves_scatter(Tensor self, Tensor src, int number=0) -> Tensor
+struct TORCHEXT_API halves_scatter {
+  using schema = at::Tensor(const at::Tensor&, const at::Tensor&, int64_t);
+  static at::Tensor call(const at::Tensor& self, const at::Tensor& src, int64_t number);
+  static at::Tensor redispatch(
+      c10::DispatchKeySet keys, const at::Tensor& self, const at::Tensor& src, int64_t number);
+};
+
+// native_functions.yaml:19: halves_copy(Tensor self) -> Tensor[]
+struct TORCHEXT_API halves_copy {
   using schema = ::std::vector<at::Tensor>(const at::Tensor&);
   static ::std::vector<at::Tensor> call(const at::Tensor& self);
   static ::std::vector<at::Tensor> redispatch(c10::DispatchKeySet keys, const at::Tensor& self);
@@ -1605,6 +1626,30 @@ at::Tensor fill::redispatch(c10::DispatchKeySet keys, at::Tensor& self) {
   return handle.redispatch(keys, first, second);
 }
 
+// native_functions.yaml:19: halves_scatter(Tensor self, Tensor src, int number=0) -> Tensor
+at::Tensor halves_scatter::call(const at::Tensor& self, const at::Tensor& src, int64_t number) {
+  static const auto handle = operator_handle<schema>("goldens::halves_scatter", "");
+  return handle.call(self, src, number);
+}
+
+at::Tensor halves_scatter::redispatch(
+    c10::DispatchKeySet keys, const at::Tensor& self, const at::Tensor& src, int64_t number) {
+  static const auto handle = operator_handle<schema>("goldens::halves_scatter", "");
+  return handle.redispatch(keys, self, src, number);
+}
+
+// native_functions.yaml:19: halves_copy(Tensor self) -> Tensor[]
+::std::vector<at::Tensor> halves_copy::call(const at::Tensor& self) {
+  static const auto handle = operator_handle<schema>("goldens::halves_copy", "");
+  return handle.call(self);
+}
+
+::std::vector<at::Tensor> halves_copy::redispatch(
+    c10::DispatchKeySet keys, const at::Tensor& self) {
+  static const auto handle = operator_handle<schema>("goldens::halves_copy", "");
+  return handle.redispatch(keys, self);
+}
+
 } // namespace torchext::generated::goldens::operators
 """,
         )
@@ -1676,6 +1721,10 @@ void register_schemas_0(torch::Library& m) {
   m.def(
       "swap.functional(Tensor first, Tensor second) -> (Tensor, Tensor)",
       {at::Tag::generated, at::Tag::pt2_compliant_tag});
+  // native_functions.yaml:19
+  m.def("halves_scatter(Tensor self, Tensor src, int number=0) -> Tensor", {at::Tag::generated});
+  // native_functions.yaml:19
+  m.def("halves_copy(Tensor self) -> Tensor[]", {at::Tag::generated});
 }
 
 TORCHEXT_RUN_FIRST void add_schemas_0() {
@@ -1703,6 +1752,8 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 #include <torchext/dtypes.h>
 #include <torchext/layout.h>
 #include <torchext/structured_meta.h>
+#include <torchext/view_forms.h>
+#include <torchext/view_geometry.h>
 
 #include <goldens/kernels/blend.h>
 #include <goldens/kernels/extremes.h>
@@ -2141,9 +2192,16 @@ void register_xpu_0(torch::Library& m) {
 const bool registered_xpu_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::XPU, &register_xpu_0);
 
+// native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
+::std::vector<at::Tensor> compositeexplicitautograd_halves(const at::Tensor& self) {
+  return distinct_view(::goldens::native::halves(self), self);
+}
+
 void register_compositeexplicitautograd_0(torch::Library& m) {
-  m.impl("halves", TORCH_FN(::goldens::native::halves));
+  m.impl("halves", TORCH_FN(compositeexplicitautograd_halves));
   m.impl("swap.functional", functional_form_of("goldens::swap", ""));
+  m.impl("halves_scatter", scatter_form_of("goldens::halves", ""));
+  m.impl("halves_copy", view_copy_of("goldens::halves", ""));
 }
 
 const bool registered_compositeexplicitautograd_0 = library().add(
@@ -2484,7 +2542,9 @@ variable_list BlendBackward0::apply_with_saved(
 
 #include <goldens/library.h>
 #include <torchext/autograd_not_implemented.h>
+#include <torchext/view_forms.h>
 #include <torchext/functionalization.h>
+#include <torchext/views.h>
 
 #include <goldens/nodes/blend.h>
 #include <goldens/nodes/mul.h>
@@ -2494,7 +2554,7 @@ variable_list BlendBackward0::apply_with_saved(
 #include <torchext/derivative_helpers.h>
 #line 1 "derivatives.yaml"
 #include <goldens/formulas.h>
-#line 18 "src/autograd_0.cpp"
+#line 20 "src/autograd_0.cpp"
 
 namespace torchext::generated::goldens {
 namespace {
@@ -2533,7 +2593,7 @@ at::Tensor autograd_mul_Tensor(
     const at::Tensor other_p = primal_of(other);
 #line 6 "derivatives.yaml"
     result_tangent = other_t * self_p + self_t * other_p;
-#line 57 "src/autograd_0.cpp"
+#line 59 "src/autograd_0.cpp"
     set_apart(result_tangent, self, other);
   }
   set_tangent(result, result_tangent);
@@ -2571,7 +2631,7 @@ at::Tensor autograd_mul_Tensor(
     at::Tensor weight_t = tangent_of(weight);
 #line 11 "derivatives.yaml"
     blended_tangent = weight_t * total;
-#line 95 "src/autograd_0.cpp"
+#line 97 "src/autograd_0.cpp"
     set_apart(blended_tangent, weight, parts);
   }
   set_tangent(blended, blended_tangent);
@@ -2620,7 +2680,7 @@ at::Tensor& autograd_mul__Tensor(
 #line 6 "derivatives.yaml"
     self_tangent = self_t_raw.defined() ? self_t_raw.copy_(other_t * original_self_p + original_self_t * other_p) : other_t * original_self_p + original_self_t * other_p;
     // clang-format on
-#line 144 "src/autograd_0.cpp"
+#line 146 "src/autograd_0.cpp"
     set_apart(self_tangent, other);
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);
@@ -2654,20 +2714,22 @@ void register_autograd_0(torch::Library& m) {
   m.impl(
       "swap.functional",
       torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
+  m.impl("halves_scatter", scatter_by_parts("goldens::halves", ""));
+  m.impl("halves_copy", view_copy_by_parts("goldens::halves", ""));
 }
 
 const bool registered_autograd_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::Autograd, &register_autograd_0);
 
 void register_adinplaceorview_0(torch::Library& m) {
-  m.impl("mul_.Tensor", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
-  m.impl("halves", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
-  m.impl("scale_", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
-  m.impl("scale.out", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
-  m.impl("extremes.out", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
-  m.impl("halved.out", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
+  m.impl("mul_.Tensor", tracked_aliases<Views::kNone>());
+  m.impl("halves", tracked_aliases<Views::kRefused>());
+  m.impl("scale_", tracked_aliases<Views::kNone>());
+  m.impl("scale.out", tracked_aliases<Views::kNone>());
+  m.impl("extremes.out", tracked_aliases<Views::kNone>());
+  m.impl("halved.out", tracked_aliases<Views::kNone>());
   m.impl("swap", traced_on_copies("goldens::swap", "functional"));
-  m.impl("fill", torch::CppFunction::makeFromBoxedFunction<&torchext::track_aliases>());
+  m.impl("fill", tracked_aliases<Views::kNone>());
 }
 
 const bool registered_adinplaceorview_0 = library().add(
@@ -2743,7 +2805,7 @@ void add_node_classes_0(PyObject* classes) {
             self.generated(operator_table),
             """\
 === python/operators.json
-{"namespace": "goldens", "overrides": [], "copied": ["swap.functional"], "operators": [
+{"namespace": "goldens", "overrides": [], "beside": ["swap.functional", "halves_scatter", "halves_copy"], "operators": [
 {"name": "mul.Tensor", "schema": "mul.Tensor(Tensor self, Tensor other) -> Tensor", "location": "native_functions.yaml:1", "functional": null, "composite": false, "cpu_fallback": ["PrivateUse1"], "gradients": ["self", "other"], "refuses_gradients": false, "own_autograd": false, "shape_rule": false, "tangents": true, "autocast": null, "dtypes": {}, "samples": []},
 {"name": "blend", "schema": "blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)", "location": "native_functions.yaml:9", "functional": null, "composite": false, "cpu_fallback": [], "gradients": ["parts", "weight"], "refuses_gradients": false, "own_autograd": false, "shape_rule": false, "tangents": true, "autocast": null, "dtypes": {}, "samples": []},
 {"name": "mul_.Tensor", "schema": "mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "location": "native_functions.yaml:15", "functional": "mul.Tensor", "composite": false, "cpu_fallback": [], "gradients": ["self", "other"], "refuses_gradients": false, "own_autograd": false, "shape_rule": false, "tangents": true, "autocast": null, "dtypes": {}, "samples": []},

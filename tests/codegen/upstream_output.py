@@ -96,7 +96,7 @@ class Output:
                         composite = found[op, "CompositeImplicitAutograd"]
                         assert registered.function == composite.function
                         continue
-                    if "_form_of(" in payload:
+                    if "_form_of(" in payload or "view_copy_of(" in payload:
                         continue
                     if spelling(payload) in {f"TORCH_FN({name})" for name in structured}:
                         continue
@@ -158,6 +158,9 @@ def _registration(
     match = re.fullmatch(r"TORCH_FN\((\w+)\)", text)
     assert match, f"neither a kernel nor a wrapper: {payload}"
     function, wrapper, call = wrappers[match.group(1)]
+    if viewed := re.fullmatch(r"distinct_view\((.*),(\w+)\)", call):
+        assert viewed.group(2) in dict(map(reversed, function.parameters)), call
+        call = viewed.group(1)
     called, _, arguments = call.removeprefix("::").partition("(")
     arguments = re.sub(r"or_missing\((\w+)\)", r"\1", arguments)
     names = ",".join(name for _, name in function.parameters)

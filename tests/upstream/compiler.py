@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -100,7 +101,9 @@ def _run_ninja(command: list[str]) -> str:
 
 
 def _flags(folder: Path, flags: list[str]) -> list[str]:
-    own = [folder / "generated" / "include", Path(torchext.__file__).parents[1] / "csrc/include"]
+    generated = folder / "generated"
+    manifest = json.loads((generated / "manifest.json").read_text(encoding="utf-8"))
+    own = [generated / path for path in manifest["include_dirs"]]
     return [
         f"-std={cxx_standard()}", "-fPIC",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",

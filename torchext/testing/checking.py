@@ -118,7 +118,7 @@ class Runner:
         table = table_of(library)
         facts, self.overrides = table.operators, table.overrides
         self.namespace = table.namespace
-        self.others = _others(self.namespace, [*(f.name for f in facts), *table.copied])
+        self.others = _others(self.namespace, [*(f.name for f in facts), *table.beside])
         self.checks = _chosen(checks, list(CHECKS), "check")
         if "samples" not in self.checks:  # without which the others have nothing to check
             self.checks = ["samples", *self.checks]

@@ -55,7 +55,7 @@ class Table:
     namespace: str
     operators: list[Facts]  # in the order of their spec
     overrides: list[str]  # PyTorch's own that it has kernels for, such as "aten::add.Tensor"
-    copied: list[str]  # those that only traced calls become
+    beside: list[str]  # those that no entry declares: what traced calls become
 
 
 def read_table(library: str) -> Table:
@@ -73,7 +73,7 @@ def read_table(library: str) -> Table:
         raise FileNotFoundError(message) from None
     try:
         operators = [Facts(content["namespace"], **entry) for entry in content["operators"]]
-        return Table(content["namespace"], operators, content["overrides"], content["copied"])
+        return Table(content["namespace"], operators, content["overrides"], content["beside"])
     except (KeyError, TypeError):  # other keys
         message = f"{path} is of another version of torchext; build the library again"
         raise ValueError(message) from None

@@ -7,14 +7,13 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
-#include <ATen/ops/alias.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torchext/autograd.h>
 #include <torchext/boxed.h>
 
 #include <algorithm>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,14 +66,23 @@ class BoxedCall {
     return found;
   }
 
-  /// The argument of the same alias set as a result: what the result is or views; None without.
-  c10::IValue argument_of(const c10::Argument& result) const {
+  const std::vector<c10::IValue>& values() const {
+    return values_;
+  }
+
+  /// The argument of the same alias set as a result, where it is given: what the result is or views.
+  std::optional<size_t> source_of(const c10::Argument& result) const {
     for (size_t i = 0; i < values_.size(); ++i) {
-      if (same_alias(schema_.arguments()[i], result)) {
-        return values_[i];
+      if (same_alias(schema_.arguments()[i], result) && is_there(values_[i])) {
+        return i;
       }
     }
-    return c10::IValue();
+    return std::nullopt;
+  }
+
+  c10::IValue argument_of(const c10::Argument& result) const {
+    const std::optional<size_t> source = source_of(result);
+    return source.has_value() ? values_[*source] : c10::IValue();
   }
 
  private:
@@ -82,23 +90,6 @@ class BoxedCall {
   std::string name_;
   std::vector<c10::IValue> values_;
 };
-
-/// The tensor among those of an argument that a result is a view of.
-inline at::Tensor base_of(
-    const std::string& name, const at::Tensor& view, const c10::IValue& argument) {
-  at::Tensor base;
-  for_each_boxed_tensor(
-      [&](const at::Tensor& tensor) {
-        const bool shares = tensor.has_storage() && view.has_storage() &&
-                            tensor.storage().is_alias_of(view.storage());
-        if (!base.defined() && (argument.isTensor() || shares)) {
-          base = tensor;
-        }
-      },
-      argument);
-  TORCH_CHECK(base.defined(), name, ": a result is a view of no tensor of its alias set");
-  return base;
-}
 
 /// Calls what is below autograd; version counters and views, where there are any, come next.
 /// A result that was written to is the argument itself: torch.func gives back another tensor.
@@ -182,67 +173,6 @@ inline void autograd_not_implemented(
             }
           },
           value);
-    }
-  });
-}
-
-/// Kernel of the ADInplaceOrView key, for operators that write to arguments or return views:
-/// raises version counters and links views to their bases.
-inline void track_aliases(
-    const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  const detail::BoxedCall call(op, *stack);
-  {
-    at::AutoDispatchBelowADInplaceOrView guard;
-    op.redispatchBoxed(keys & c10::after_ADInplaceOrView_keyset, stack);
-  }
-  call.for_each_argument([](const at::Tensor& tensor, const c10::Argument& argument) {
-    if (detail::is_written(argument)) {
-      torch::autograd::impl::bump_version(tensor);
-    }
-  });
-  using torch::autograd::CreationMeta;
-  const bool recording = torch::autograd::GradMode::is_enabled();
-  const auto meta = [&](CreationMeta normal) {
-    return c10::InferenceMode::is_enabled() ? CreationMeta::INFERENCE_MODE
-           : recording                      ? normal
-                                            : CreationMeta::NO_GRAD_MODE;
-  };
-  call.for_each_result(*stack, [&](c10::IValue& value, const c10::Argument& result) {
-    if (!detail::is_view(result)) {
-      return;
-    }
-    if (value.isNone()) {
-      return;
-    }
-    const c10::IValue argument = call.argument_of(result);
-    const auto link = [&](at::Tensor tensor, CreationMeta creation) {
-      const at::Tensor base = detail::base_of(call.name(), tensor, argument);
-      if (tensor.unsafeGetTensorImpl() == base.unsafeGetTensorImpl()) {
-        // The kernel had nothing to do and returned the argument, whose history is the caller's.
-        at::AutoDispatchBelowADInplaceOrView guard;
-        tensor = at::alias(base);
-      }
-      // A view function of our own: without one, writing to the view would replay it as an
-      // as_strided and the missing derivative would go unnoticed.
-      const std::string why =
-          "writing to a view made by " + call.name() + ", which has no derivative, is refused";
-      return torch::autograd::as_view(
-          base,
-          tensor,
-          /*is_bw_differentiable=*/true,
-          /*is_fw_differentiable=*/true,
-          std::make_unique<torch::autograd::ErroringViewFunc>(why),
-          [why](const at::Tensor&) -> at::Tensor { TORCH_CHECK(false, why); },
-          creation);
-    };
-    if (value.isTensor()) {
-      value = link(value.toTensor(), meta(CreationMeta::DEFAULT));
-    } else {
-      std::vector<at::Tensor> views;
-      for (const at::Tensor& tensor : value.toTensorVector()) {
-        views.push_back(link(tensor, meta(CreationMeta::MULTI_OUTPUT_NODE)));
-      }
-      value = std::move(views);
     }
   });
 }

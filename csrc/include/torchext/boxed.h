@@ -72,6 +72,29 @@ c10::IValue map_boxed_tensors(const F& f, const c10::IValue& value) {
   return mapped;
 }
 
+/// The value with every SymInt in it replaced by `f` of it, where its type in a schema says SymInt.
+template <typename F>
+c10::IValue map_symints(const F& f, const c10::Type& type, const c10::IValue& value) {
+  if (value.isNone()) {
+    return value;
+  }
+  if (const auto* optional = type.castRaw<c10::OptionalType>()) {
+    return map_symints(f, *optional->getElementType(), value);
+  }
+  if (type.kind() == c10::TypeKind::SymIntType) {
+    return f(value.toSymInt());
+  }
+  const auto* list = type.castRaw<c10::ListType>();
+  if (list != nullptr && list->getElementType()->kind() == c10::TypeKind::SymIntType) {
+    std::vector<c10::SymInt> mapped;
+    for (const c10::IValue& item : value.toListRef()) {
+      mapped.push_back(f(item.toSymInt()));
+    }
+    return mapped;
+  }
+  return value;
+}
+
 inline std::vector<at::Tensor> tensors_of(const c10::IValue& value) {
   std::vector<at::Tensor> found;
   for_each_boxed_tensor([&found](const at::Tensor& t) { found.push_back(t); }, value);

@@ -46,7 +46,7 @@ def tag_compile_cache(namespace, path):
         config.cache_key_tag = tagged(config.cache_key_tag)
 )PYTHON";
 
-struct PyObject;
+struct PythonObject;
 
 /// The functions of CPython's stable interface that are needed.
 struct Python {
@@ -55,19 +55,22 @@ struct Python {
       find_function<int(int (*)(void*), void*)>("Py_AddPendingCall");
   int (*ensure)() = find_function<int()>("PyGILState_Ensure");
   void (*release)(int) = find_function<void(int)>("PyGILState_Release");
-  PyObject* (*new_module)(const char*) = find_function<PyObject*(const char*)>("PyModule_New");
-  PyObject* (*dict_of)(PyObject*) = find_function<PyObject*(PyObject*)>("PyModule_GetDict");
-  PyObject* (*builtins)() = find_function<PyObject*()>("PyEval_GetBuiltins");
-  int (*set_item)(PyObject*, const char*, PyObject*) =
-      find_function<int(PyObject*, const char*, PyObject*)>("PyDict_SetItemString");
-  PyObject* (*compile)(const char*, const char*, int) =
-      find_function<PyObject*(const char*, const char*, int)>("Py_CompileString");
-  PyObject* (*evaluate)(PyObject*, PyObject*, PyObject*) =
-      find_function<PyObject*(PyObject*, PyObject*, PyObject*)>("PyEval_EvalCode");
-  PyObject* (*call_method)(PyObject*, const char*, const char*, ...) =
-      find_function<PyObject*(PyObject*, const char*, const char*, ...)>("PyObject_CallMethod");
+  PythonObject* (*new_module)(const char*) =
+      find_function<PythonObject*(const char*)>("PyModule_New");
+  PythonObject* (*dict_of)(PythonObject*) =
+      find_function<PythonObject*(PythonObject*)>("PyModule_GetDict");
+  PythonObject* (*builtins)() = find_function<PythonObject*()>("PyEval_GetBuiltins");
+  int (*set_item)(PythonObject*, const char*, PythonObject*) =
+      find_function<int(PythonObject*, const char*, PythonObject*)>("PyDict_SetItemString");
+  PythonObject* (*compile)(const char*, const char*, int) =
+      find_function<PythonObject*(const char*, const char*, int)>("Py_CompileString");
+  PythonObject* (*evaluate)(PythonObject*, PythonObject*, PythonObject*) =
+      find_function<PythonObject*(PythonObject*, PythonObject*, PythonObject*)>("PyEval_EvalCode");
+  PythonObject* (*call_method)(PythonObject*, const char*, const char*, ...) =
+      find_function<PythonObject*(PythonObject*, const char*, const char*, ...)>(
+          "PyObject_CallMethod");
   void (*print_error)() = find_function<void()>("PyErr_Print");
-  void (*decref)(PyObject*) = find_function<void(PyObject*)>("Py_DecRef");
+  void (*decref)(PythonObject*) = find_function<void(PythonObject*)>("Py_DecRef");
 };
 
 /// Whose tag, and the file that it is made of.
@@ -80,13 +83,13 @@ struct TaggedLibrary {
 inline void tag_compile_cache(const TaggedLibrary& library) {
   constexpr int kFileInput = 257;
   const Python python;
-  PyObject* module = python.new_module("torchext_compile_cache");
-  PyObject* code = python.compile(kTagCompileCache, __FILE__, kFileInput);
-  PyObject* result = nullptr;
+  PythonObject* module = python.new_module("torchext_compile_cache");
+  PythonObject* code = python.compile(kTagCompileCache, __FILE__, kFileInput);
+  PythonObject* result = nullptr;
   if (module != nullptr && code != nullptr) {
-    PyObject* names = python.dict_of(module);
+    PythonObject* names = python.dict_of(module);
     python.set_item(names, "__builtins__", python.builtins());
-    if (PyObject* defined = python.evaluate(code, names, names)) {
+    if (PythonObject* defined = python.evaluate(code, names, names)) {
       python.decref(defined);
       result = python.call_method(
           module, "tag_compile_cache", "ss", library.name.c_str(), library.path.c_str());
@@ -95,7 +98,7 @@ inline void tag_compile_cache(const TaggedLibrary& library) {
   if (result == nullptr) {
     python.print_error();
   }
-  for (PyObject* object : {module, code, result}) {
+  for (PythonObject* object : {module, code, result}) {
     if (object != nullptr) {
       python.decref(object);
     }
@@ -146,8 +149,10 @@ inline bool tag_compile_cache_when_loaded(const detail::TaggedLibrary& library) 
 #define TORCHEXT_TAG_COMPILE_CACHE(ns)                                                    \
   namespace {                                                                             \
   torchext::detail::TaggedLibrary tagged_library() {                                      \
-    return {#ns, torchext::shared_object_path(reinterpret_cast<const void*>(              \
-                     &torchext::generated::ns::library))};                                \
+    return {                                                                              \
+        #ns,                                                                              \
+        torchext::shared_object_path(                                                     \
+            reinterpret_cast<const void*>(&torchext::generated::ns::library))};           \
   }                                                                                       \
   const bool is_cache_tagged = torchext::tag_compile_cache_when_loaded(tagged_library()); \
   }                                                                                       \

@@ -35,3 +35,4 @@
 #include <torchext/derivatives/rearrangement.h>
 #include <torchext/derivatives/reduction.h>
 #include <torchext/derivatives/rnn.h>
+#include <torchext/derivatives/view.h>

@@ -12,7 +12,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/library.h>
-#include <torchext/autograd_not_implemented.h>
+#include <torchext/views.h>
 #include <torchext/boxed.h>
 
 #include <memory>
@@ -231,7 +231,7 @@ class TracedOnCopies final : public c10::OperatorKernel {
       const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     using c10::impl::TorchDispatchModeKey;
     if (!c10::impl::TorchDispatchModeTLS::get_mode(TorchDispatchModeKey::FUNCTIONAL).has_value()) {
-      return track_aliases(op, keys, stack);
+      return track_aliases<Views::kNone>(op, keys, stack);
     }
     const c10::FunctionSchema& schema = op.schema();
     const auto count = schema.arguments().size();

@@ -173,6 +173,19 @@ void set_apart(std::tuple<Tangents...>& tangents, const Arguments&... arguments)
   std::apply(each, tangents);
 }
 
+/// The tangent of what an operator has made a view of itself: of the same memory, as the value.
+inline at::Tensor view_in_place(const at::Tensor& tangent, const at::Tensor& view) {
+  if (!tangent.defined() || tangent.is_same(view)) {
+    return view;
+  }
+  TORCH_CHECK(
+      shares_memory(view, tangent),
+      "the formula of a tangent gives a tensor that is no view of it, for an operator that makes "
+      "its argument a view of itself");
+  return tangent.as_strided__symint(
+      view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
+}
+
 /// Gives a result its tangent. What was written to has its tangent written to, where it has one.
 inline void set_tangent(
     const at::Tensor& result, const at::Tensor& tangent, bool is_inplace = false) {
