@@ -240,7 +240,7 @@ class OperatorPlan:
     @property
     def registered_schema(self) -> str:
         """The schema as it is registered: a list of views is a view itself, by which torch's Python
-        knows that it shares memory. The dispatcher prints it without."""
+        knows that its tensors share memory."""
         func = self.operator.func
         return self._text(dataclasses.replace(func, returns=tuple(map(_as_view, func.returns))))
 

@@ -55,9 +55,10 @@ class SampleAnalysis:
 
     def _family(self, operator: Operator) -> OperatorName:
         """What stands for all forms of an operator: the functional one, where there is one."""
-        functional = self.forms.of(operator)
-        if functional is None and operator.origin is not None and operator.func.mutated:
-            return self._family(operator.origin)
+        functional, origin = self.forms.of(operator), operator.origin
+        if functional is None and origin is not None:
+            if operator.func.mutated or origin.func.is_view:
+                return self._family(origin)
         return (functional or operator).name
 
     def _sample(self, operator: Operator, sample: Sample) -> dict[str, Plain]:

@@ -250,7 +250,8 @@ is written to then keeps its size under `torch.compile`.
 ## Views
 
 `Tensor(a) -> Tensor(a)` says that the result is a view of the argument, `-> Tensor(a)[]` that each
-tensor of the list is. The kernel makes it by ATen's views, on every device alike:
+tensor of the list is (registered as `Tensor(a)[](a)`, without which `torch.compile` takes each for a
+tensor of its own). The kernel makes it by ATen's views, on every device alike:
 
 ```yaml
 - func: halves(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]
@@ -281,7 +282,7 @@ is `base` with the values of `src` where the view is, by which a write reaches t
 for one result, of one argument of type `Tensor` that is not keyword-only; of an `inplace_view`
 operator for a functional form that is a view. Others are refused by name by `torch.compile`, and so
 is a view that has another sign than its base, as `torch._neg_view` makes: generated code would not
-see it.
+see it. An `inplace_view` operator on an argument of the compiled function fails as ATen's does.
 
 ## Rules of results
 

@@ -49,7 +49,7 @@ def _operator(op: OperatorPlan) -> dict[str, Any]:
         "cpu_fallback": [kernel.key for kernel in op.kernels if kernel.fallback],
         "gradients": _gradients(op.autograd),
         "refuses_gradients": op.autograd.is_not_implemented,
-        "own_autograd": bool(op.autograd_by_key)
+        "own_autograd": bool(op.autograd_by_key or op.autograd.parts)
         or any(kernel.key.startswith("Autograd") for kernel in op.kernels),
         "shape_rule": any(bool(k.structured) for k in op.kernels if k.key == "Meta"),
         "tangents": bool(op.autograd.tangents),

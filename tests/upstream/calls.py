@@ -36,6 +36,12 @@ class Prepared:
     values: list  # all arguments, flat
     leaves: list[torch.Tensor]
 
+    def with_values(self, values: list) -> Prepared:
+        """The same with other arguments."""
+        _, spec = tree_flatten((self.args, self.kwargs))
+        args, kwargs = tree_unflatten(values, spec)
+        return Prepared(args, kwargs, values, self.leaves)
+
 
 class Overload:
     """An overload of aten or of the mirror, on calls that are captured as they were made."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ from .calls import (
 )
 from .samples import Call
 
-COLUMNS = ("value", "flags", "reverse", "forward", "double")
+COLUMNS = ("value", "flags", "reverse", "forward", "double", "writes")
 _ALONE = 6  # inputs that are made to require grad one at a time
 
 
@@ -134,8 +135,17 @@ def _flags(result: Any, inputs: list[torch.Tensor]) -> object:
     if not isinstance(result, torch.Tensor):
         return type(result).__name__
     same = [number for number, tensor in enumerate(inputs) if tensor is result]
-    return (result.requires_grad, result.is_leaf, result._is_view(), result._version, same,
-            result.stride())  # fmt: skip
+    bases = [number for number, tensor in enumerate(inputs) if tensor is result._base]
+    return (result.requires_grad, result.is_leaf, result._is_view(), result._version, same, bases,
+            [_place(result, tensor) for tensor in inputs], result.stride())  # fmt: skip
+
+
+def _place(result: torch.Tensor, tensor: torch.Tensor) -> int | None:
+    """Where a result begins in the memory of an argument; None where it has none of it."""
+    if tensor.layout != torch.strided or result.layout != torch.strided:
+        return None
+    storages = [t.untyped_storage().data_ptr() for t in (result, tensor)]
+    return result.storage_offset() if storages[0] == storages[1] and result.numel() else None
 
 
 def _recorded(pair: Pair, overload: Overload, positions: list[int]) -> tuple[list, list, list]:
@@ -160,6 +170,41 @@ def reverse(pair: Pair) -> None:
             return list(torch.autograd.grad(outputs, leaves, weights, allow_unused=True))
 
     _each(pair, grads, "gradient", "no result requires grad")
+
+
+def writes(pair: Pair) -> None:
+    """Views after writes to them, to what they are views of, and to both: values and gradients."""
+    reasons, compared = ["no result is a view"], False
+    for position in pair.accepted()[:_ALONE]:
+        for targets in (("view",), ("base",), ("base", "view")):
+            what = f"{' and '.join(targets)} [{position}] written"
+            try:
+                run = partial(_written, call=pair.call, position=position, targets=targets)
+                outcome = pair.both(run, what)
+                _same(*outcome, what)
+                compared = compared or bool(outcome[0])
+            except NotApplicable as error:
+                reasons.append(str(error))
+    if not compared:
+        raise NotApplicable(reasons[-1])
+
+
+def _written(overload: Overload, call: Call, position: int, targets: tuple[str, ...]) -> list:
+    """The results that are views of an argument, or the argument, its value and its gradient."""
+    prepared = overload.prepare(call, [position])
+    base = prepared.leaves[0] * 1
+    values = [base if n == position else value for n, value in enumerate(prepared.values)]
+    results = overload.run(prepared.with_values(values))
+    views = [r for r in results if is_float(r) and (r is base or r._base is base)]
+    if not views:
+        return []
+    with raising():
+        for target in targets:
+            (base if target == "base" else views[0]).mul_(3)
+        outputs = [*views, base]
+        weights = [random_like(output, SEED + n) for n, output in enumerate(outputs)]
+        grads = torch.autograd.grad(outputs, prepared.leaves, weights)
+    return [*(output.detach().clone() for output in outputs), *grads]
 
 
 def double(pair: Pair) -> None:
@@ -223,7 +268,7 @@ def filled_memory() -> Iterator[None]:
 
 
 _COMPARISONS = {"value": value, "flags": flags, "reverse": reverse, "forward": forward,
-                "double": double}  # fmt: skip
+                "double": double, "writes": writes}  # fmt: skip
 
 
 def compare(pair: Pair, column: str) -> tuple[str, str]:

@@ -87,6 +87,22 @@ class Subject:
         return [a.name for a in written_arguments(self.overload)]
 
     @cached_property
+    def returns_views(self) -> bool:
+        """Whether its results are views, which not every layout of its arguments has."""
+        returned = self.overload._schema.returns
+        return any(r.alias_info is not None and not r.alias_info.is_write for r in returned)
+
+    def refuses(self, call: Call) -> bool:
+        """Whether a call is one for a view that there is not, as Tensor.view says it."""
+        if not self.returns_views:
+            return False
+        try:
+            self.run(call)
+        except RuntimeError:
+            return True
+        return False
+
+    @cached_property
     def outs(self) -> list[str]:
         """The names of the arguments of an out= form that results are written to."""
         return [a.name for a in out_arguments(self.overload)]
@@ -202,7 +218,8 @@ class Subject:
         """Whether what is written in place has the size of the functional result, and its dtype or
         one that the operator casts it to."""
         in_place = [name for name in self.writes if name not in self.outs]
-        if not in_place or self.functional is None:
+        changes_sizes = torch.Tag.inplace_view in self.overload.tags
+        if not in_place or self.functional is None or changes_sizes:
             return True
         own = [t for name, t in call.named_tensors if name in in_place]
         results = tensors_of(call.on(self.functional).run())[: len(own)]

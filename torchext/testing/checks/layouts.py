@@ -96,6 +96,8 @@ def layouts(subject: Subject) -> None:
     for call in subject.calls(subject.wide_dtype):
         for layout in _LAYOUTS:
             for what, laid_out in layout.calls(call, subject.writes):
+                if subject.refuses(laid_out):
+                    continue
                 _compare(subject, laid_out, what, layout)
                 compared += 1
     if not compared:

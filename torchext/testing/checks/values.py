@@ -132,6 +132,9 @@ def meta(subject: Subject) -> None:
 
 
 def _check_meta(subject: Subject, call: Call, what: str) -> None:
+    if subject.refuses(call):
+        check_agreement(subject, call, what)
+        return
     real, found = subject.run(call), subject.run(_on_meta(call))
     if not subject.writes:
         missing = [[other is None for other in others_of(c.run())] for c in (call, _on_meta(call))]
