@@ -1684,7 +1684,7 @@ void register_schemas_0(torch::Library& m) {
       "mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
       {TORCHEXT_TAG_INPLACE at::Tag::pt2_compliant_tag});
   // native_functions.yaml:19
-  m.def("halves(Tensor(a) self) -> Tensor(a)[]", {});
+  m.def("halves(Tensor(a) self) -> Tensor(a)[](a)", {});
   // native_functions.yaml:24
   m.def("halve(Tensor self, *, bool default=True) -> Tensor", {at::Tag::pt2_compliant_tag});
   // native_functions.yaml:26

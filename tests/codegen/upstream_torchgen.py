@@ -13,8 +13,8 @@ import torchgen
 from torchgen.api.types import NativeSignature
 from torchgen.context import native_function_manager
 from torchgen.dest.register_dispatch_key import RegisterDispatchKey
-from torchgen.gen import ParsedYaml, parse_native_yaml
-from torchgen.model import BackendIndex, NativeFunction, OperatorName
+from torchgen.gen import ParsedYaml, get_grouped_by_view_native_functions, parse_native_yaml
+from torchgen.model import BackendIndex, NativeFunction, NativeFunctionsViewGroup, OperatorName
 from torchgen.native_function_generation import pre_group_native_functions
 from torchgen.selective_build.selector import SelectiveBuilder
 from torchgen.utils import Target
@@ -72,6 +72,33 @@ def implicit_autogen() -> set[OperatorName]:
     ]
     names = {name for group in implicit for f in group.values() for name in f.autogen}
     return names - {f.func.name for f in entries()}
+
+
+def view_forms() -> set[str]:
+    """The scatter form of every view that is more than a composition, and the copy of those that
+    have none; torchgen declares the others by hand."""
+    names = {str(f.func.name) for f in parsed().native_functions}
+    found = set()
+    for group in get_grouped_by_view_native_functions(parsed().native_functions):
+        if not isinstance(group, NativeFunctionsViewGroup) or is_composition(group.view):
+            continue
+        base, _, overload = str(group.view.func.name).partition(".")
+        scatter = f"{base}_scatter.{overload}".rstrip(".")
+        if scatter in names:
+            scatter += f"{'' if overload else '.'}1"
+        found.add(scatter)
+        if group.view_copy is None or group.view_copy.func.name.name.base != f"{base}_copy":
+            found.add(f"{base}_copy.{overload}".rstrip("."))
+    return found
+
+
+def is_composition(function: NativeFunction) -> bool:
+    """Whether every backend runs its parts, or it is registered by hand."""
+    if function.manual_kernel_registration:
+        return True
+    indices = parsed().backend_indices
+    kernels = [i.get_kernel(function) for k, i in indices.items() if "Composite" not in str(k)]
+    return function.has_composite_implicit_autograd_kernel and not any(kernels)
 
 
 def kernels(spec: Path = NATIVE_FUNCTIONS) -> Iterator[tuple[NativeFunction, BackendIndex]]:

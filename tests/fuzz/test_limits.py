@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from spec_runs import NATIVE, output, run
 
-from codegen import type_table
+from codegen import cpp_defaults
 from codegen.schema import Argument
 from codegen.schema_parser import SchemaError, parse_schema
 from codegen.schema_types import BASE_TYPES
@@ -319,7 +319,7 @@ ELEMENTS = {
 
 def same_value(argument: Argument, value: object) -> str:
     """C++ that holds where the text of a default is the value that the dispatcher reads."""
-    text = type_table.default_value(argument, symint=False)
+    text = cpp_defaults.default_value(argument, symint=False)
     if isinstance(value, list) and (value or text == "{}"):
         element = ELEMENTS[argument.type.args[0].name]
         values = ", ".join(f"{element}({in_cpp(item)})" for item in value)
