@@ -16,7 +16,8 @@ from collections.abc import Iterable
 
 from . import cpp_names
 from .autograd_analysis import AutogradAnalysis
-from .batching_analysis import batching_rule
+from .autograd_plan import AutogradPlan
+from .batching_analysis import batching_rule, served
 from .call_analysis import signature_of
 from .declared_forms import Forms
 from .derivative_helpers import Topic, needed_topics
@@ -30,10 +31,10 @@ from .generated_operators import operators_beside, with_variants
 from .layout_analysis import layout_tags
 from .model import Derivative, Operator
 from .override_analysis import own_derivatives, plan_override
-from .plan import KernelPlan, OperatorPlan, Parameter, Plan, Signature
+from .plan import BatchingRule, KernelPlan, OperatorPlan, Parameter, Plan, Signature
 from .rule_calls import rule_plan
 from .sample_analysis import SampleAnalysis
-from .structured_analysis import StructuredAnalysis
+from .structured_analysis import Group, StructuredAnalysis
 from .torch_functions import TorchFunctions
 
 # Namespaces inside a library's own: no function can have these names.
@@ -91,7 +92,7 @@ class _OwnOperators:
         errors: Errors,
     ) -> None:
         self.namespace, self.errors = namespace, errors
-        forms = FunctionalForms(operators, errors)
+        self.functional = forms = FunctionalForms(operators, errors)
         self.form_tags = FormTags(operators, errors)
         self.beside = tuple(operators_beside(operators, forms))
         operators = [*operators, *self.beside]
@@ -103,6 +104,8 @@ class _OwnOperators:
     def plan(self, operator: Operator, group: str, shard: int) -> OperatorPlan:
         """The plan of one of them."""
         structured = self.structured.group(operator)
+        kernels = kernels_of(self.namespace, operator, structured, self.forms, self.errors)
+        autograd = self.autograd.plan(operator)
         return OperatorPlan(
             operator=operator,
             group=group,
@@ -112,17 +115,31 @@ class _OwnOperators:
             signature=signature_of(operator),
             api_name=None,
             api=None,
-            kernels=kernels_of(self.namespace, operator, structured, self.forms, self.errors),
-            autograd=self.autograd.plan(operator),
+            kernels=kernels,
+            autograd=autograd,
             autograd_by_key=self.autograd.by_key(operator),
             structured=self.structured.plan(operator),
             rule=rule_plan(self.namespace, operator, self.errors),
             traced=self.forms.traced(operator),
             traced_view=self.forms.traced_view(operator),
-            batching=batching_rule(operator, structured, self.forms.batched(operator), self.errors),
+            batching=self._batching(operator, structured, kernels, autograd),
             form_of=self.forms.compared_with(operator),
             samples=self.samples.samples(operator),
         )
+
+    def _batching(
+        self,
+        operator: Operator,
+        group: Group | None,
+        kernels: Iterable[KernelPlan],
+        autograd: AutogradPlan,
+    ) -> BatchingRule | None:
+        """How the operator serves a batch of torch.vmap."""
+        rule = batching_rule(operator, group, self.forms.batched(operator), self.errors)
+        forms = (operator, operator.origin, self.functional.of(operator))
+        draws = any(form.draws_numbers for form in forms if form)
+        keys = {kernel.key for kernel in kernels}
+        return served(operator, rule, keys, draws, autograd.is_ignored)
 
 
 def _shard_count(operators: int) -> int:

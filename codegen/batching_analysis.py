@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`vmap:`, how one call of an operator serves a whole batch."""
+"""How an operator serves a batch: by the rule of its `vmap:`, or by a call for each example; and
+what `randomness` of torch.vmap means for one that draws random numbers."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from . import cpp_names, type_table
 from .errors import Errors, did_you_mean
@@ -16,6 +18,8 @@ from .shape_expression import Mistake, Translator, Value, parse
 from .structured_analysis import Group
 
 _KEY = "FuncTorchBatched"
+_MODE = "FuncTorchVmapMode"  # called in every vmap, whether an argument is batched or not
+_SERVING = {_KEY, "FuncTorchBatchedDecomposition"}
 _RULES = ("pointwise", "leading", "leading(arguments)", "leading if condition")
 _RULE = re.compile(r"(\w+)(?:\s*\(([^()]*)\))?(?:\s+if\s+(?P<condition>.+))?", re.DOTALL)
 
@@ -33,8 +37,35 @@ def batching_rule(
     rule = _rule(source, operator, Errors() if source is not operator else errors)
     if form is not None:
         return BatchingRule("out_form_of", form=form)
-    has_own = operator.manual_kernel_registration or _has_kernel(operator)
-    return None if operator.func.is_out or has_own else rule
+    return None if operator.func.is_out or _has_kernel(operator) else rule
+
+
+def served(
+    operator: Operator, rule: BatchingRule | None, keys: set[str], draws: bool, is_constant: bool
+) -> BatchingRule | None:
+    """What is registered for a batch, with the operator's rule or without; None where nothing is.
+
+    keys: those that it has kernels for; draws: whether it draws random numbers; is_constant:
+    whether no gradient flows through it.
+    """
+    own = {entry.key for entry in operator.dispatch or ()}
+    takes_tensors = any(a.type.is_tensor_like for a in operator.func.arguments)
+    modes = (_MODE,) if draws and _MODE not in own else ()
+    is_open = operator.func.is_vararg or operator.func.is_varret
+    if operator.manual_kernel_registration or is_open:
+        return None
+    if draws and operator.func.is_out:
+        return BatchingRule("refused_random_out", keys=modes) if modes else None
+    if rule is not None and rule.form is not None:
+        return rule
+    if rule is None and keys & _SERVING:
+        is_own = bool(own & _SERVING and modes)  # of a composite operator the parts draw
+        return BatchingRule("randomness_of_own_rule", keys=modes) if is_own else None
+    registered = (*((_KEY,) if takes_tensors else ()), *modes)
+    facts = [".draws = true"] if draws else []
+    facts += [".differentiable = false"] if is_constant else []
+    found = replace(rule or BatchingRule("each_example"), keys=registered, facts=tuple(facts))
+    return found if registered else None
 
 
 def _has_kernel(operator: Operator) -> bool:
@@ -105,11 +136,6 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
         message = "'vmap' is for operators whose results are tensors"
     elif func.is_view:
         message = "'vmap' is for results that are no views"
-    elif "nondeterministic_seeded" in operator.tags or any(
-        type_.name == "Generator" for a in func.arguments for type_ in a.type.walk()
-    ):
-        message = "'vmap' would give all examples of a batch their random numbers at once"
-        hint = "leave it out: torch then does as 'randomness' of torch.vmap says"
     if message:
         errors.add(operator.at("vmap"), message, hint)
     return message is None

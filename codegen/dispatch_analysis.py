@@ -19,7 +19,7 @@ from .rule_calls import rule_kernels, takes_results
 from .structured_analysis import Group, is_structured_kernel
 from .structured_calls import structured_kernels
 
-_BATCHED = "FuncTorchBatchedDecomposition"
+_BATCHED, _UNDER_VMAP = "FuncTorchBatchedDecomposition", "FuncTorchVmapMode"
 _AUTOCAST = {
     "AutocastCPU": "at::kCPU",
     "AutocastCUDA": "at::kCUDA",
@@ -75,6 +75,9 @@ def _decompositions(
             continue
         if operator.vmap is None and not own & {_BATCHED, "FuncTorchBatched"}:
             yield dataclasses.replace(kernel, key=_BATCHED, is_declared=False)
+            if not operator.func.is_out and _UNDER_VMAP not in own:
+                # Where no argument is batched its parts may draw random numbers all the same.
+                yield dataclasses.replace(kernel, key=_UNDER_VMAP, is_declared=False)
         has_aliases = operator.func.mutated or operator.func.is_view
         if has_aliases and not is_traced and "Functionalize" not in own:
             yield dataclasses.replace(kernel, key="Functionalize", is_declared=False)
@@ -166,8 +169,7 @@ def _why_no_copies(operator: Operator) -> str | None:
         return "it changes sizes and strides of its argument in place"
     if not any(a.type.is_tensor_like for a in func.arguments):
         return "it makes tensors, and takes none that could be copied"
-    types = {type_.name for argument in func.arguments for type_ in argument.type.walk()}
-    if "Generator" in types or "nondeterministic_seeded" in operator.tags:
+    if operator.draws_numbers:
         return "it draws random numbers, and the generator of the CPU is not that of the device"
     return None
 

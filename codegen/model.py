@@ -207,10 +207,8 @@ class Operator:
     samples: tuple[Sample, ...] = key(
         "Arguments on which the generated tests call the operator; all its forms share them. See "
         "below.",
-        "list",
-        (),
-        is_extension=True,
-    )
+        "list", (), is_extension=True,
+    )  # fmt: skip
     variants: tuple[str, ...] = key(
         "`function`, `method` or both.", "list", ("function",),
         without_effect="out-of-tree operators cannot become methods of torch.Tensor; every "
@@ -245,6 +243,12 @@ class Operator:
     def is_inplace_view(self) -> bool:
         """Whether it makes its argument a view of what that was, with other sizes and strides."""
         return "inplace_view" in self.tags and bool(self.func.mutated)
+
+    @property
+    def draws_numbers(self) -> bool:
+        """Whether the operator draws random numbers."""
+        types = {type_.name for argument in self.func.arguments for type_ in argument.type.walk()}
+        return "Generator" in types or "nondeterministic_seeded" in self.tags
 
     @property
     def is_override(self) -> bool:
@@ -306,10 +310,8 @@ class Derivative:
     headers: tuple[Line, ...] = key(
         "Headers on the include path, whose C++ functions the formulas of the file may call; in an "
         "entry of its own: `- headers: NS/formulas.h`.",
-        "list",
-        (),
-        is_extension=True,
-    )
+        "list", (), is_extension=True,
+    )  # fmt: skip
 
     @property
     def formulas(self) -> tuple[Formula, ...]:

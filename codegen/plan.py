@@ -182,13 +182,14 @@ class BatchingCondition:
 
 @dataclass(frozen=True)
 class BatchingRule:
-    """How a call serves a whole batch: a function of torchext/batching.h, and what it is given; or
-    the functional form that an out= form calls."""
+    """How a batch is served: a function of torchext/batching.h, and what it is given."""
 
     function: str
     rows: tuple[str, ...] = ()  # the arguments that have the leading dimension
     condition: BatchingCondition | None = None
-    form: OperatorName | None = None
+    form: OperatorName | None = None  # the functional one, which an out= form calls
+    keys: tuple[str, ...] = ("FuncTorchBatched",)
+    facts: tuple[str, ...] = ()  # members of BatchedOperator that are not as usual, with values
 
 
 @dataclass(frozen=True)

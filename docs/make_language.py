@@ -53,10 +53,10 @@ arguments, results and overload agree:
 
 An overload of which only some words stand in that of the functional form belongs to that one if no
 other takes these arguments (`add.out` to `add.Tensor`, `pow_.Scalar` to `pow.Tensor_Scalar`); where
-several do, it is an error. No other form stands in for a form without a functional one: traced it
-runs on copies of what it writes to, and PyTorch refuses an out= form under `vmap`. In C++ overloads
-that take the same types have their overload in their name, `NS::f_tanh(x)`. A function whose schema
-has SymInt has ATen's second name too, `NS::f_symint(x, y.sym_sizes())`; both take SymInt.
+several do, it is an error. No other form stands in for a form without a functional one, which runs
+on copies of what it writes to where it is traced. In C++ overloads that take the same types have
+their overload in their name, `NS::f_tanh(x)`. A function whose schema has SymInt has ATen's second
+name too, `NS::f_symint(x, y.sym_sizes())`; both take SymInt.
 
 """
 
@@ -217,8 +217,26 @@ for each example.
 
 Nested vmap and every `in_dims` are served, and in-place and out= forms too: what is written to must
 be batched if an argument is, and is not resized. A result that does not have the batch dimension
-where the rule has it is an error that names the operator. An operator that draws random numbers
-takes no rule.
+where the rule has it is an error that names the operator.
+
+Without a rule, or where it does not serve a call, the operator runs for each example. New results
+are stacked, and must have one shape, dtype and device; a result that is no tensor must be the same
+for all. Lists may be batched in part, unless they are written to. A view of an argument
+(`Tensor(a) -> Tensor(a)`, also in lists) is one view of the whole batch, which shares its memory,
+so that writing to it changes the argument; what the examples view must lie at even distances, and
+the gradient is that of sizes and strides. An operator with the tag `inplace_view` gives the batched
+argument itself another layout. For a batch of size 0 the Meta kernel says what the results are; an
+operator without one is called once, on zeros, and is refused where their values would decide.
+
+An operator that draws random numbers, as its tag `nondeterministic_seeded` or an argument of type
+`Generator` says, does what `randomness` of torch.vmap says, whether an argument is batched or not.
+With `error` it is refused. With `different` it draws for each example, in one call where a rule
+serves it: then it must draw for every element, or every row, of all its tensors. What it writes to
+must be batched. With `same` it is called once where nothing is batched, and otherwise for each
+example, before which the generators are set back: those that it is given, that of the CPU and those
+of its arguments' devices. No traced program does that: torch.compile refuses such a call by name.
+Its out= forms are refused under vmap, as torch refuses its own. A composite operator without
+`vmap:` needs no tag for this: under vmap its parts run, each of which does as `randomness` says.
 
 """
 
@@ -250,8 +268,8 @@ is written to then keeps its size under `torch.compile`.
 ## Views
 
 `Tensor(a) -> Tensor(a)` says that the result is a view of the argument, `-> Tensor(a)[]` that each
-tensor of the list is (registered as `Tensor(a)[](a)`, without which `torch.compile` takes each for a
-tensor of its own). The kernel makes it by ATen's views, on every device alike:
+tensor of the list is (registered as `Tensor(a)[](a)`, without which `torch.compile` takes each for
+a tensor of its own). The kernel makes it by ATen's views, on every device alike:
 
 ```yaml
 - func: halves(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""batching_<shard>.cpp: the batching rules of operators with `vmap:`, and those of out= forms.
+"""batching_<shard>.cpp: how each operator serves a batch of torch.vmap.
 
-An out= form calls the functional one and copies. Operators without a rule have no such kernel:
-PyTorch calls them for each example, but for out= forms, which it refuses.
+By the rule of its `vmap:`, or by a call for each example; an out= form calls the functional one and
+copies. Composite operators have no such kernel: their parts serve a batch.
 """
 
 from __future__ import annotations
@@ -22,15 +22,25 @@ namespace torchext::generated::$namespace {
 namespace {
 
 $conditions
-void register_batching_$index(torch::Library& m) {
-$impls
-}
-
-const bool registered_batching_$index = library().add($arguments);
+$blocks
 
 } // namespace
 } // namespace torchext::generated::$namespace
 """
+
+_BLOCK = """
+void register_$name_$index(torch::Library& m) {
+$impls
+}
+
+const bool registered_$name_$index = library().add($arguments);
+
+"""
+
+# what the functions of a dispatch key are called by
+_NAMES = {"FuncTorchBatched": "batching", "FuncTorchVmapMode": "randomness"}
+
+_CONDITIONAL = {"pointwise_rule", "leading_rule"}  # which take a condition
 
 _CONDITION = """
 // $location
@@ -50,17 +60,25 @@ def emit(plan: Plan) -> Iterator[File]:
                 _SOURCE,
                 banner=banner(__name__, plan.specs),
                 namespace=plan.namespace,
-                index=str(index),
                 conditions=[text for op, rule in rules for text in _condition(op, rule)],
                 runtime=sorted({_header(rule) for _, rule in rules}),
-                impls=[line for op, rule in rules for line in _impl(plan.namespace, op, rule)],
-                arguments=[
-                    "torch::Library::IMPL",
-                    "c10::DispatchKey::FuncTorchBatched",
-                    f"&register_batching_{index}",
-                ],
+                blocks="\n".join(_blocks(plan.namespace, index, rules)).rstrip(),
             )
             yield File(f"src/batching_{index}.cpp", text, "source")
+
+
+def _blocks(
+    namespace: str, index: int, rules: list[tuple[OperatorPlan, BatchingRule]]
+) -> Iterator[str]:
+    """The registrations of each dispatch key."""
+    for key, name in _NAMES.items():
+        own = [(op, rule) for op, rule in rules if key in rule.keys]
+        impls = [line for op, rule in own for line in _impl(namespace, op, rule)]
+        if impls:
+            function = f"&register_{name}_{index}"
+            arguments = ["torch::Library::IMPL", f"c10::DispatchKey::{key}", function]
+            block = _BLOCK.replace("$name", name)
+            yield fill(block, index=str(index), impls=impls, arguments=arguments)
 
 
 def _header(rule: BatchingRule) -> str:
@@ -73,12 +91,14 @@ def _impl(namespace: str, op: OperatorPlan, rule: BatchingRule) -> Iterator[str]
         arguments = [f'"{namespace}::{rule.form.base}"', f'"{rule.form.overload}"']
     elif rule.rows:
         arguments = ["{" + ", ".join(f'"{name}"' for name in rule.rows) + "}"]
+    if rule.condition is not None:
+        arguments.append(f"&batches_{op.handle}")
+    elif rule.facts and rule.function in _CONDITIONAL:
+        arguments.append("nullptr")
+    if rule.facts:
+        arguments.append("{" + ", ".join(rule.facts) + "}")
     yield f"  // {op.spec_line}"
-    if rule.condition is None:
-        yield f'  m.impl("{op.operator.name}", {rule.function}({", ".join(arguments)}));'
-        return
-    name = f"batches_{op.handle}"
-    yield f'  m.impl("{op.operator.name}", {rule.function}({", ".join([*arguments, f"&{name}"])}));'
+    yield f'  m.impl("{op.operator.name}", {rule.function}({", ".join(arguments)}));'
 
 
 def _condition(op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:

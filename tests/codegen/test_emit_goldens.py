@@ -767,18 +767,38 @@ namespace torchext::generated::goldens {
 namespace {
 
 void register_batching_0(torch::Library& m) {
+  // native_functions.yaml:1
+  m.impl("mul.Tensor", each_example());
+  // native_functions.yaml:9
+  m.impl("blend", each_example());
+  // native_functions.yaml:15
+  m.impl("mul_.Tensor", each_example());
+  // native_functions.yaml:19
+  m.impl("halves", each_example());
   // native_functions.yaml:26
   m.impl("scale", pointwise_rule());
   // native_functions.yaml:33
   m.impl("scale_", pointwise_rule());
   // native_functions.yaml:37
   m.impl("scale.out", out_form_of("goldens::scale", ""));
+  // native_functions.yaml:45
+  m.impl("extremes", each_example());
   // native_functions.yaml:48
   m.impl("extremes.out", out_form_of("goldens::extremes", ""));
   // native_functions.yaml:57
   m.impl("halved", leading_rule({"self"}));
   // native_functions.yaml:57
   m.impl("halved.out", out_form_of("goldens::halved", ""));
+  // native_functions.yaml:74
+  m.impl("swap", each_example());
+  // native_functions.yaml:80
+  m.impl("fill", each_example());
+  // native_functions.yaml:74
+  m.impl("swap.functional", each_example());
+  // native_functions.yaml:19
+  m.impl("halves_scatter", each_example());
+  // native_functions.yaml:19
+  m.impl("halves_copy", each_example());
 }
 
 const bool registered_batching_0 =
@@ -2226,6 +2246,13 @@ const bool registered_functorchbatcheddecomposition_0 = library().add(
     torch::Library::IMPL,
     c10::DispatchKey::FuncTorchBatchedDecomposition,
     &register_functorchbatcheddecomposition_0);
+
+void register_functorchvmapmode_0(torch::Library& m) {
+  m.impl("halve", TORCH_FN(::goldens::native::halve));
+}
+
+const bool registered_functorchvmapmode_0 = library().add(
+    torch::Library::IMPL, c10::DispatchKey::FuncTorchVmapMode, &register_functorchvmapmode_0);
 
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
 at::Tensor compositeexplicitautogradnonfunctional_scale(

@@ -30,6 +30,8 @@ _STRUCTURED = re.compile(
 )
 _CHECK = re.compile(r'same_device\.check\(\s*"(\w+)",\s*(\w+)\s*\)')
 _GUARD = re.compile(r"OptionalDeviceGuard guard\(\s*device_of\(\s*(\w+)\s*\)\s*\)")
+# torchgen leaves these to functorch's lists, or decides when it runs.
+_NOT_OF_TORCHGEN = "FuncTorchBatchedDecomposition", "FuncTorchVmapMode", "Functionalize"
 _WITH_CUDA = re.compile(r"^#ifdef TORCHEXT_WITH_CUDA$(.*?)^#endif", re.MULTILINE | re.DOTALL)
 
 
@@ -90,8 +92,7 @@ class Output:
                 needs_cuda = any(start < block.start() < end for start, end in cuda)
                 for op, payload in _IMPL.findall(block.group(2) + "\n"):
                     place = (op, block.group(3))
-                    if place[1] in ("FuncTorchBatchedDecomposition", "Functionalize"):
-                        # torchgen leaves these to functorch's lists, or decides when it runs
+                    if place[1] in _NOT_OF_TORCHGEN:
                         registered = _registration(payload, wrappers, needs_cuda)
                         composite = found[op, "CompositeImplicitAutograd"]
                         assert registered.function == composite.function

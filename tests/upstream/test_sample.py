@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sixty-seven entries of PyTorch's own derivatives.yaml, mirrored and compared with aten in all columns.
+"""Sixty-seven entries of PyTorch's derivatives.yaml, mirrored and compared with aten everywhere.
 
 `make upstream` does it for all of them; this sample is varied over what formulas use.
 """

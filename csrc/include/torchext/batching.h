@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The batching rules of `vmap:`: one call of the operator for all examples of a batch. Boxed: they
-// serve every schema, in-place forms included. What vmap calls logical is a tensor as the
-// function under vmap sees it; its physical value has the batch dimension as well.
+// The batching rules: with `vmap:` one call of the operator for all examples of a batch, without it
+// a call for each. Boxed: they serve every schema, in-place forms included.
 #pragma once
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/stack.h>
-#include <ATen/functorch/BatchedTensorImpl.h>
-#include <ATen/functorch/DynamicLayer.h>
-#include <ATen/ops/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
+#include <torchext/batching_call.h>
+#include <torchext/batching_empty.h>
+#include <torchext/batching_examples.h>
+#include <torchext/batching_random.h>
 #include <torchext/boxed.h>
 #include <torchext/shape.h>
 
 #include <algorithm>
+#include <atomic>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+// Of ATen/functorch/BatchedFallback.h, which includes all of ATen.
+namespace at::functorch {
+TORCH_API bool isVmapFallbackEnabled();
+TORCH_API bool isVmapFallbackWarningEnabled();
+} // namespace at::functorch
 
 namespace torchext {
 inline namespace v1 {
@@ -35,210 +40,36 @@ inline int64_t most_dimensions(const std::vector<at::Tensor>& tensors) {
   return most;
 }
 
-inline int64_t current_level() {
-  const auto layer = at::functorch::maybeCurrentDynamicLayer();
-  TORCH_CHECK(layer.has_value(), "a tensor was used outside of the vmap that made it");
-  return layer->layerId();
+/// The call with the batch dimension on every tensor.
+inline BatchedCall expanded(const BatchedCall& call) {
+  const auto expand = [&call](const at::Tensor& tensor) { return call.batch().expanded(tensor); };
+  std::vector<c10::IValue> values;
+  for (const c10::IValue& value : call.values()) {
+    values.push_back(map_boxed_tensors(expand, value));
+  }
+  return BatchedCall(call.op(), std::move(values));
 }
 
-/// The innermost vmap, and its batch among the arguments of a call.
-class Batch {
- public:
-  explicit Batch(const std::vector<c10::IValue>& values) : level_(current_level()) {
-    for (const c10::IValue& value : values) {
-      for_each_boxed_tensor(
-          [this](const at::Tensor& tensor) {
-            if (is_batched(tensor)) {
-              size_ = front(tensor).sym_size(0);
-            }
-          },
-          value);
+/// Calls the operator on every example of its own.
+inline void call_each(const BatchedCall& call, BatchedOperator op, torch::jit::Stack& results) {
+  const int64_t count = call.batch().count();
+  if (count == 0) {
+    return EmptyBatch(call, op).run(results);
+  }
+  using at::functorch::RandomnessType;
+  if (!op.draws || call.batch().randomness() != RandomnessType::Same) {
+    return Examples(call).run(
+        count, [](int64_t) {}, results);
+  }
+  GeneratorStates states(call);
+  states.check_not_recorded();
+  const auto set_back = [&states](int64_t index) {
+    if (index > 0) {
+      states.restore();
     }
-  }
-
-  bool is_empty() const {
-    return !size_.has_value();
-  }
-
-  const c10::SymInt& size() const {
-    return *size_;
-  }
-
-  bool is_batched(const at::Tensor& tensor) const {
-    const auto* impl = at::functorch::maybeGetBatchedImpl(tensor);
-    return impl != nullptr && impl->level() == level_;
-  }
-
-  bool is_batched(const c10::IValue& value) const {
-    const std::vector<at::Tensor> tensors = tensors_of(value);
-    return std::any_of(tensors.begin(), tensors.end(), [this](const at::Tensor& tensor) {
-      return is_batched(tensor);
-    });
-  }
-
-  /// The physical value of a batched tensor, a view with the batch dimension in front.
-  at::Tensor front(const at::Tensor& tensor) const {
-    const auto* impl = at::functorch::maybeGetBatchedImpl(tensor);
-    return impl->bdim() == 0 ? impl->value() : impl->value().movedim(impl->bdim(), 0);
-  }
-
-  at::Tensor example(const at::Tensor& tensor, int64_t index) const {
-    return is_batched(tensor) ? front(tensor).select(0, index) : tensor;
-  }
-
-  at::Tensor logical(const at::Tensor& physical) const {
-    return at::functorch::makeBatched(physical, 0, level_);
-  }
-
- private:
-  int64_t level_;
-  std::optional<c10::SymInt> size_;
-};
-
-/// One call under vmap: the arguments, how they become physical, and what becomes of the results.
-class BatchedCall {
- public:
-  BatchedCall(const c10::OperatorHandle& op, const torch::jit::Stack& stack)
-      : op_(op),
-        schema_(op.schema()),
-        values_(stack.end() - static_cast<int64_t>(schema_.arguments().size()), stack.end()),
-        batch_(values_) {}
-
-  const c10::FunctionSchema& schema() const {
-    return schema_;
-  }
-
-  const std::vector<c10::IValue>& values() const {
-    return values_;
-  }
-
-  const Batch& batch() const {
-    return batch_;
-  }
-
-  /// What is written to must have the batch dimension that the values for it have.
-  void check_written() const {
-    for (size_t i = 0; i < values_.size(); ++i) {
-      const c10::Argument& argument = schema_.arguments()[i];
-      TORCH_CHECK(
-          !is_written(argument) || all_batched(values_[i]),
-          "vmap: ",
-          schema_.name(),
-          " writes to '",
-          argument.name(),
-          "', which is not batched, while another argument is: one tensor has no room for the "
-          "results of all examples");
-    }
-  }
-
-  /// Calls the operator once on the physical arguments. `restore` gives a result, or a tensor that
-  /// was written to, its batch dimension in front.
-  template <typename F>
-  void run(const std::vector<c10::IValue>& physical, const F& restore, torch::jit::Stack& results)
-      const {
-    torch::jit::Stack returned = physical;
-    op_.callBoxed(&returned);
-    for (size_t i = 0; i < values_.size(); ++i) {
-      if (is_written(schema_.arguments()[i])) {
-        write_back(tensors_of(values_[i]), tensors_of(physical[i]), restore);
-      }
-    }
-    const auto logical = [&](const at::Tensor& result) { return batch_.logical(restore(result)); };
-    for (size_t i = 0; i < returned.size(); ++i) {
-      const std::optional<c10::IValue> written = written_argument(schema_.returns()[i]);
-      results.push_back(written.has_value() ? *written : map_boxed_tensors(logical, returned[i]));
-    }
-  }
-
-  /// Calls the operator on every example of its own.
-  void loop(torch::jit::Stack& results) const {
-    const int64_t size = batch_.size().guard_int(__FILE__, __LINE__);
-    TORCH_CHECK(
-        size > 0, "vmap: ", schema_.name(), " runs on each example of its own, and there is none");
-    std::vector<torch::jit::Stack> returned;
-    for (int64_t index = 0; index < size; ++index) {
-      returned.push_back(call_example(index));
-    }
-    for (size_t i = 0; i < schema_.returns().size(); ++i) {
-      const std::optional<c10::IValue> written = written_argument(schema_.returns()[i]);
-      results.push_back(written.has_value() ? *written : stacked(returned, i));
-    }
-  }
-
-  /// A result's batch dimension is checked: a rule that an operator does not keep is no silent error.
-  void check_result(bool is_kept, const at::Tensor& result, const char* rule) const {
-    TORCH_CHECK(
-        is_kept,
-        "vmap: ",
-        schema_.name(),
-        " is declared '",
-        rule,
-        "', and has a result of shape ",
-        result.sym_sizes(),
-        " for a batch of ",
-        batch_.size());
-  }
-
- private:
-  bool all_batched(const c10::IValue& value) const {
-    const std::vector<at::Tensor> tensors = tensors_of(value);
-    return std::all_of(tensors.begin(), tensors.end(), [this](const at::Tensor& tensor) {
-      return batch_.is_batched(tensor);
-    });
-  }
-
-  template <typename F>
-  void write_back(
-      const std::vector<at::Tensor>& targets,
-      const std::vector<at::Tensor>& computed,
-      const F& restore) const {
-    for (size_t t = 0; t < targets.size(); ++t) {
-      const at::Tensor target = batch_.front(targets[t]);
-      if (!(target.has_storage() && target.is_alias_of(computed[t]))) {
-        target.copy_(restore(computed[t]));
-      }
-    }
-  }
-
-  std::optional<c10::IValue> written_argument(const c10::Argument& result) const {
-    for (size_t i = 0; i < values_.size(); ++i) {
-      const c10::Argument& argument = schema_.arguments()[i];
-      if (is_written(argument) && same_alias(result, argument) && is_there(values_[i])) {
-        return values_[i];
-      }
-    }
-    return std::nullopt;
-  }
-
-  torch::jit::Stack call_example(int64_t index) const {
-    const auto example = [&](const at::Tensor& tensor) { return batch_.example(tensor, index); };
-    torch::jit::Stack stack;
-    for (const c10::IValue& value : values_) {
-      stack.push_back(map_boxed_tensors(example, value));
-    }
-    op_.callBoxed(&stack);
-    return stack;
-  }
-
-  c10::IValue stacked(const std::vector<torch::jit::Stack>& returned, size_t result) const {
-    size_t next = 0; // of the tensors of one result
-    return map_boxed_tensors(
-        [&](const at::Tensor&) {
-          std::vector<at::Tensor> examples;
-          for (const torch::jit::Stack& example : returned) {
-            examples.push_back(tensors_of(example[result]).at(next));
-          }
-          ++next;
-          return batch_.logical(at::stack(examples));
-        },
-        returned.front()[result]);
-  }
-
-  const c10::OperatorHandle& op_;
-  const c10::FunctionSchema& schema_;
-  const std::vector<c10::IValue> values_;
-  const Batch batch_;
-};
+  };
+  Examples(call).run(count, set_back, results);
+}
 
 /// Whether the batch dimension would change what dtypes promote to: a logical tensor of no dimension
 /// promotes as scalars do, its physical value no longer.
@@ -286,41 +117,91 @@ inline std::vector<c10::SymInt> unboxed(const c10::IValue& value) {
   return value.toSymIntVector();
 }
 
-/// A kernel of FuncTorchBatched. The derived class says what the physical arguments are; where the
-/// condition does not hold, the operator runs on each example of its own.
+/// A kernel of FuncTorchBatched, and of FuncTorchVmapMode where the operator draws random numbers:
+/// torch calls that one where no argument is batched, too. The derived class says how a batch is
+/// served; where the condition does not hold, the operator runs on each example of its own.
 template <typename Rule>
 class BatchingRule : public c10::OperatorKernel {
  public:
-  explicit BatchingRule(BatchingCondition condition) : condition_(condition) {}
+  BatchingRule(BatchingCondition condition, BatchedOperator op) : condition_(condition), op_(op) {}
 
   void operator()(
       const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
-    const c10::impl::ExcludeDispatchKeyGuard guard(c10::DispatchKey::FuncTorchBatched);
-    const detail::BatchedCall call(op, *stack);
-    if (call.batch().is_empty()) {
+    const c10::impl::ExcludeDispatchKeyGuard guard(c10::DispatchKeySet(
+        {c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchVmapMode}));
+    const auto count = op.schema().arguments().size();
+    const detail::BatchedCall call(op, {stack->end() - static_cast<int64_t>(count), stack->end()});
+    if (op_.draws) {
+      detail::check_randomness(call);
+    }
+    using at::functorch::RandomnessType;
+    const bool differs = op_.draws && call.batch().randomness() == RandomnessType::Different;
+    if (call.batch().is_empty() && !differs) {
       op.callBoxed(stack);
       return;
     }
-    torch::jit::drop(*stack, call.values().size());
+    torch::jit::drop(*stack, count);
     call.check_written();
-    if (condition_ != nullptr && !condition_(call.values())) {
-      return call.loop(*stack);
+    if (!op_.draws) {
+      return serve(call, *stack);
     }
-    static_cast<const Rule*>(this)->run(call, *stack);
+    // One call draws for all examples where each of them has all that numbers are drawn for.
+    const detail::BatchedCall every = differs && Rule::kAtOnce ? detail::expanded(call) : call;
+    return every.batch().is_empty() || !differs ? call_each(call, *stack) : serve(every, *stack);
+  }
+
+ protected:
+  void call_each(const detail::BatchedCall& call, torch::jit::Stack& results) const {
+    detail::call_each(call, op_, results);
   }
 
  private:
+  void serve(const detail::BatchedCall& call, torch::jit::Stack& results) const {
+    if (condition_ != nullptr && !condition_(call.values())) {
+      return call_each(call, results);
+    }
+    static_cast<const Rule*>(this)->run(call, results);
+  }
+
   BatchingCondition condition_;
+  BatchedOperator op_;
+};
+
+/// Without `vmap:`, a call for each example.
+class EachExample final : public BatchingRule<EachExample> {
+ public:
+  using BatchingRule::BatchingRule;
+  static constexpr bool kAtOnce = false;
+
+  void run(const detail::BatchedCall& call, torch::jit::Stack& results) const {
+    const c10::FunctionSchema& schema = call.schema();
+    TORCH_CHECK(
+        at::functorch::isVmapFallbackEnabled(),
+        schema.operator_name(),
+        " hit the vmap fallback which is currently disabled");
+    if (at::functorch::isVmapFallbackWarningEnabled() && !has_warned_.exchange(true)) {
+      TORCH_WARN(
+          "There is a performance drop because ",
+          schema.operator_name(),
+          " has no batching rule: it runs on each example of a batch of its own. `vmap:` of its "
+          "entry gives it one.");
+    }
+    call_each(call, results);
+  }
+
+ private:
+  mutable std::atomic<bool> has_warned_ = false;
 };
 
 /// `vmap: pointwise`: the batch dimension stands in front of all dimensions and broadcasts.
 class PointwiseRule final : public BatchingRule<PointwiseRule> {
  public:
   using BatchingRule::BatchingRule;
+  static constexpr bool kAtOnce = true;
 
   void run(const detail::BatchedCall& call, torch::jit::Stack& results) const {
     if (detail::promotes_otherwise(call.batch(), call.values())) {
-      return call.loop(results);
+      return call_each(call, results);
     }
     int64_t rank = 0;
     for (const c10::IValue& value : call.values()) {
@@ -376,8 +257,10 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
 /// one of them is batched, or numbers of rows differ, the operator runs on each example of its own.
 class LeadingRule final : public BatchingRule<LeadingRule> {
  public:
-  LeadingRule(std::vector<std::string> rows, BatchingCondition condition)
-      : BatchingRule(condition), rows_(std::move(rows)) {}
+  static constexpr bool kAtOnce = true;
+
+  LeadingRule(std::vector<std::string> rows, BatchingCondition condition, BatchedOperator op)
+      : BatchingRule(condition, op), rows_(std::move(rows)) {}
 
   void run(const detail::BatchedCall& call, torch::jit::Stack& results) const {
     std::vector<at::Tensor> with_rows;
@@ -387,12 +270,12 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
       if (has_rows(argument)) {
         with_rows.insert(with_rows.end(), tensors.begin(), tensors.end());
       } else if (call.batch().is_batched(call.values()[i])) {
-        return call.loop(results);
+        return call_each(call, results);
       }
     }
     const int64_t rank = detail::most_dimensions(with_rows);
     if (rank == 0) {
-      return call.loop(results); // no example has a leading dimension
+      return call_each(call, results); // no example has a leading dimension
     }
     if (rank == 1) {
       return run_at_once(call, std::nullopt, results);
@@ -402,7 +285,7 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
         std::all_of(with_rows.begin(), with_rows.end(), [&](const at::Tensor& tensor) {
           return tensor.dim() > 0 && tensor.sym_size(0) == count;
         });
-    return all_have_it ? run_at_once(call, count, results) : call.loop(results);
+    return all_have_it ? run_at_once(call, count, results) : call_each(call, results);
   }
 
  private:
@@ -446,15 +329,58 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
   std::vector<std::string> rows_;
 };
 
-inline torch::CppFunction pointwise_rule(BatchingCondition condition = nullptr) {
-  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<PointwiseRule>(condition));
+/// The kernel of FuncTorchVmapMode of an operator that draws random numbers and has a kernel of its
+/// own for FuncTorchBatched, which draws others for each example of a batch.
+class RandomnessOfOwnRule final : public BatchingRule<RandomnessOfOwnRule> {
+ public:
+  using BatchingRule::BatchingRule;
+  static constexpr bool kAtOnce = false;
+
+  void run(const detail::BatchedCall& call, torch::jit::Stack& results) const {
+    auto keys = c10::impl::tls_local_dispatch_key_set();
+    keys.excluded_ = keys.excluded_.remove(c10::DispatchKey::FuncTorchBatched);
+    const c10::impl::ForceDispatchKeyGuard guard(keys);
+    torch::jit::Stack stack = call.values();
+    call.op().callBoxed(&stack);
+    results.insert(results.end(), stack.begin(), stack.end());
+  }
+};
+
+/// The kernel of FuncTorchVmapMode of out= forms that draw random numbers, as of torch's own.
+inline void refuse_random_out(const c10::OperatorHandle& op, torch::jit::Stack* /*stack*/) {
+  TORCH_CHECK(
+      false,
+      "vmap: We do not support calling out variants of random operations inside of vmap. Please use "
+      "non-out variants as a workaround (",
+      op.schema().name(),
+      " draws random numbers)");
+}
+
+inline torch::CppFunction each_example(BatchedOperator op = {}) {
+  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<EachExample>(nullptr, op));
+}
+
+inline torch::CppFunction pointwise_rule(
+    BatchingCondition condition = nullptr, BatchedOperator op = {}) {
+  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<PointwiseRule>(condition, op));
 }
 
 /// rows: the arguments that have the leading dimension.
 inline torch::CppFunction leading_rule(
-    std::initializer_list<const char*> rows, BatchingCondition condition = nullptr) {
+    std::initializer_list<const char*> rows,
+    BatchingCondition condition = nullptr,
+    BatchedOperator op = {}) {
   return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<LeadingRule>(
-      std::vector<std::string>(rows.begin(), rows.end()), condition));
+      std::vector<std::string>(rows.begin(), rows.end()), condition, op));
+}
+
+inline torch::CppFunction randomness_of_own_rule() {
+  return torch::CppFunction::makeFromBoxedFunctor(
+      std::make_unique<RandomnessOfOwnRule>(nullptr, BatchedOperator{.draws = true}));
+}
+
+inline torch::CppFunction refused_random_out() {
+  return torch::CppFunction::makeFromBoxedFunction<&refuse_random_out>();
 }
 
 } // namespace v1

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
@@ -104,6 +105,20 @@ inline std::vector<at::Tensor> tensors_of(const c10::IValue& value) {
 /// Whether an argument that may be missing is given.
 inline bool is_there(const c10::IValue& value) {
   return !(value.isNone() || (value.isTensor() && !value.toTensor().defined()));
+}
+
+/// Whether an operator has a kernel for tensors without data. torch has one that refuses, so that the
+/// key alone has.
+inline bool has_meta_kernel(const c10::OperatorHandle& op) {
+  bool found = false;
+  for (const c10::DispatchKey key :
+       {c10::DispatchKey::Meta,
+        c10::DispatchKey::CompositeExplicitAutograd,
+        c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
+        c10::DispatchKey::CompositeImplicitAutograd}) {
+    found |= op.hasKernelForDispatchKey(key);
+  }
+  return found;
 }
 
 inline bool is_written(const c10::Argument& argument) {

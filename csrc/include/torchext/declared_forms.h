@@ -180,15 +180,7 @@ class FunctionalFormOf final : public detail::DeclaredForm {
           value);
     }
     const c10::FunctionSchema& schema = writing.schema();
-    bool has_kernel = false; // torch has one for Meta that refuses, so that the key alone has
-    for (const c10::DispatchKey key :
-         {c10::DispatchKey::Meta,
-          c10::DispatchKey::CompositeExplicitAutograd,
-          c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
-          c10::DispatchKey::CompositeImplicitAutograd}) {
-      has_kernel |= writing.hasKernelForDispatchKey(key);
-    }
-    return is_meta && !has_kernel &&
+    return is_meta && !detail::has_meta_kernel(writing) &&
            written_values(schema, values).size() == schema.returns().size();
   }
 

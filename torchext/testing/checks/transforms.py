@@ -39,7 +39,9 @@ _OPCHECK_FAKE = ("test_faketensor", *_OPCHECK_TWO_CALLS)
 _EXAMPLES = 3  # that vmap is given
 # What torch and generated code say of an operator that vmap cannot run.
 _REFUSES_BATCHES = re.compile(
-    r"Batching rule not implemented|vmap: (we do not|it looks like you're|.* is not supported)",
+    "Batching rule not implemented|Vmap does not currently support same randomness|vmap: "
+    "(we do not|it looks like you're|.* is not supported|.* for one example of the batch"
+    "|.* views each example of the batch in another way|.* resizes what it writes to)",
     re.IGNORECASE,
 )
 # The devices that its test of the registration knows
@@ -74,8 +76,7 @@ def opcheck(subject: Subject) -> None:
 
 def vmap(subject: Subject) -> None:
     """torch.vmap against a loop: every tensor batched, in the first dimension, in the last or in
-    the one and the other in turn, and each one alone."""
-    subject.refuse_random()
+    the one and the other in turn, and each one alone; random numbers are the same for all."""
     compared = 0
     left_out: list[Exception] = []
     for seed, sample in enumerate(subject.samples):
@@ -130,7 +131,12 @@ def _check_vmap(
     if len({tuple(t.shape for t in results) for results in loop}) > 1:
         raise NotApplicable("the sizes of its results depend on values")
     try:
-        found = torch.func.vmap(function, (*in_dims, *[0] * len(outs)))(*batched, *batched_outs)
+        run = torch.func.vmap(
+            function,
+            (*in_dims, *[0] * len(outs)),
+            randomness="same" if subject.is_random else "error",
+        )
+        found = run(*batched, *batched_outs)
     except RuntimeError as error:
         if not _REFUSES_BATCHES.match(str(error)):
             raise

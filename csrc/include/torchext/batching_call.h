@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A call under torch.vmap, boxed: its batch, its arguments, and one call of the operator for all
+// examples. What vmap calls logical is a tensor as the function under vmap sees it; its physical
+// value has the batch dimension as well.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
+#include <ATen/core/stack.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/DynamicLayer.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torchext/boxed.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace torchext {
+inline namespace v1 {
+
+/// What a batching rule knows of its operator beside the schema.
+struct BatchedOperator {
+  bool draws = false;         // random numbers
+  bool differentiable = true; // whether its results can require grad
+};
+
+namespace detail {
+
+inline bool has_mode(c10::impl::TorchDispatchModeKey key) {
+  return c10::impl::TorchDispatchModeTLS::get_mode(key).has_value();
+}
+
+/// Whether calls are recorded, to be run again as a program.
+inline bool is_recorded() {
+  return has_mode(c10::impl::TorchDispatchModeKey::PROXY) ||
+         c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::Tracer);
+}
+
+inline at::functorch::DynamicLayer current_layer() {
+  const auto layer = at::functorch::maybeCurrentDynamicLayer();
+  TORCH_CHECK(
+      layer.has_value() && layer->key() == at::functorch::TransformType::Vmap,
+      "a tensor was used outside of the vmap that made it");
+  return *layer;
+}
+
+/// The innermost vmap, and its batch among the arguments of a call.
+class Batch {
+ public:
+  explicit Batch(const std::vector<c10::IValue>& values) : layer_(current_layer()) {
+    for (const c10::IValue& value : values) {
+      for_each_boxed_tensor(
+          [this](const at::Tensor& tensor) {
+            if (is_batched(tensor)) {
+              size_ = front(tensor).sym_size(0);
+            }
+          },
+          value);
+    }
+  }
+
+  /// Whether no argument is batched.
+  bool is_empty() const {
+    return !size_.has_value();
+  }
+
+  c10::SymInt size() const {
+    return size_.has_value() ? *size_ : layer_.batchSize();
+  }
+
+  /// The number of examples, for a call of each.
+  int64_t count() const {
+    return size().guard_int(__FILE__, __LINE__);
+  }
+
+  at::functorch::RandomnessType randomness() const {
+    return layer_.randomness();
+  }
+
+  bool is_batched(const at::Tensor& tensor) const {
+    const auto* impl = at::functorch::maybeGetBatchedImpl(tensor);
+    return impl != nullptr && impl->level() == layer_.layerId();
+  }
+
+  bool is_batched(const c10::IValue& value) const {
+    const std::vector<at::Tensor> tensors = tensors_of(value);
+    return std::any_of(tensors.begin(), tensors.end(), [this](const at::Tensor& tensor) {
+      return is_batched(tensor);
+    });
+  }
+
+  bool all_batched(const c10::IValue& value) const {
+    const std::vector<at::Tensor> tensors = tensors_of(value);
+    return std::all_of(tensors.begin(), tensors.end(), [this](const at::Tensor& tensor) {
+      return is_batched(tensor);
+    });
+  }
+
+  /// The physical value of a batched tensor, a view with the batch dimension in front.
+  at::Tensor front(const at::Tensor& tensor) const {
+    const auto* impl = at::functorch::maybeGetBatchedImpl(tensor);
+    return impl->bdim() == 0 ? impl->value() : impl->value().movedim(impl->bdim(), 0);
+  }
+
+  at::Tensor example(const at::Tensor& tensor, int64_t index) const {
+    return is_batched(tensor) ? front(tensor).select(0, index) : tensor;
+  }
+
+  at::Tensor logical(const at::Tensor& physical) const {
+    return at::functorch::makeBatched(physical, 0, layer_.layerId());
+  }
+
+  /// A tensor as one that every example has.
+  at::Tensor expanded(const at::Tensor& tensor) const {
+    if (is_batched(tensor)) {
+      return tensor;
+    }
+    std::vector<c10::SymInt> sizes = tensor.sym_sizes().vec();
+    sizes.insert(sizes.begin(), size());
+    return logical(tensor.expand_symint(sizes));
+  }
+
+ private:
+  at::functorch::DynamicLayer layer_;
+  std::optional<c10::SymInt> size_;
+};
+
+/// One call under vmap: the arguments, how they become physical, and what becomes of the results.
+class BatchedCall {
+ public:
+  BatchedCall(const c10::OperatorHandle& op, std::vector<c10::IValue> values)
+      : op_(op), schema_(op.schema()), values_(std::move(values)), batch_(values_) {}
+
+  const c10::OperatorHandle& op() const {
+    return op_;
+  }
+
+  const c10::FunctionSchema& schema() const {
+    return schema_;
+  }
+
+  const std::string& name() const {
+    return schema_.name();
+  }
+
+  const std::vector<c10::IValue>& values() const {
+    return values_;
+  }
+
+  const Batch& batch() const {
+    return batch_;
+  }
+
+  /// What is written to must have the batch dimension that the values for it have, and memory of
+  /// its own for each example.
+  void check_written() const {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const c10::Argument& argument = schema_.arguments()[i];
+      const auto check = [&](const at::Tensor& tensor) {
+        TORCH_CHECK(
+            !is_written(argument) || !is_expanded(tensor),
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation. "
+            "(vmap: ",
+            name(),
+            " writes to '",
+            argument.name(),
+            "', whose examples are one)");
+      };
+      TORCH_CHECK(
+          !is_written(argument) || batch_.all_batched(values_[i]),
+          "vmap: ",
+          name(),
+          " writes to '",
+          argument.name(),
+          "', which is not batched, while another argument is: one tensor has no room for the "
+          "results of all examples");
+      for_each_boxed_tensor(check, values_[i]);
+    }
+  }
+
+  /// Calls the operator once on the physical arguments. `restore` gives a result, or a tensor that
+  /// was written to, its batch dimension in front.
+  template <typename F>
+  void run(const std::vector<c10::IValue>& physical, const F& restore, torch::jit::Stack& results)
+      const {
+    torch::jit::Stack returned = physical;
+    op_.callBoxed(&returned);
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (is_written(schema_.arguments()[i])) {
+        write_back(tensors_of(values_[i]), tensors_of(physical[i]), restore);
+      }
+    }
+    const auto logical = [&](const at::Tensor& result) { return batch_.logical(restore(result)); };
+    for (size_t i = 0; i < returned.size(); ++i) {
+      const std::optional<c10::IValue> written = written_argument(schema_.returns()[i]);
+      results.push_back(written.has_value() ? *written : map_boxed_tensors(logical, returned[i]));
+    }
+  }
+
+  /// A result's batch dimension is checked: a rule that an operator does not keep is no silent error.
+  void check_result(bool is_kept, const at::Tensor& result, const char* rule) const {
+    TORCH_CHECK(
+        is_kept,
+        "vmap: ",
+        name(),
+        " is declared '",
+        rule,
+        "', and has a result of shape ",
+        result.sym_sizes(),
+        " for a batch of ",
+        batch_.size());
+  }
+
+  /// The argument that a result is; none where it is new or a view.
+  std::optional<c10::IValue> written_argument(const c10::Argument& result) const {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const c10::Argument& argument = schema_.arguments()[i];
+      if (is_written(argument) && same_alias(result, argument) && is_there(values_[i])) {
+        return values_[i];
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool is_expanded(const at::Tensor& tensor) const {
+    if (!batch_.is_batched(tensor) || op_.hasTag(at::Tag::inplace_view)) {
+      return false;
+    }
+    const at::Tensor front = batch_.front(tensor);
+    return front.sym_size(0) > 1 && front.sym_stride(0) == 0;
+  }
+
+  template <typename F>
+  void write_back(
+      const std::vector<at::Tensor>& targets,
+      const std::vector<at::Tensor>& computed,
+      const F& restore) const {
+    for (size_t t = 0; t < targets.size(); ++t) {
+      const at::Tensor target = batch_.front(targets[t]);
+      if (!(target.has_storage() && target.is_alias_of(computed[t]))) {
+        target.copy_(restore(computed[t]));
+      }
+    }
+  }
+
+  const c10::OperatorHandle& op_;
+  const c10::FunctionSchema& schema_;
+  const std::vector<c10::IValue> values_;
+  const Batch batch_;
+};
+
+} // namespace detail
+} // namespace v1
+} // namespace torchext
