@@ -11,10 +11,10 @@ them.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import threading
 from typing import NamedTuple
 
+from .decorating import refuse_what_goes_on
 from .runtime import runtime
 
 
@@ -49,15 +49,7 @@ class mode(contextlib.ContextDecorator):  # noqa: N801  a context manager is wri
 
     def __call__(self, function):
         """The function, in this mode; TypeError for one that goes on after its call returns."""
-        for goes_on in (
-            inspect.isgeneratorfunction,
-            inspect.iscoroutinefunction,
-            inspect.isasyncgenfunction,
-        ):
-            if goes_on(function):
-                raise TypeError(
-                    "a mode of the fallback decorates no generator or coroutine: write `with` in it"
-                )
+        refuse_what_goes_on(function, "a mode of the fallback")
         return super().__call__(function)
 
     def __enter__(self) -> mode:

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // torchext._runtime: what torchext/overriding.py, torchext/fallback.py and torchext/testing call.
+#include "expectation.h"
 #include "fallback.h"
 #include "override.h"
 #include "python_kernel.h"
 
 #include <c10/core/DispatchKeySet.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torchext/boxed.h>
 #include <torchext/fallback_state.h>
@@ -95,7 +97,7 @@ std::unique_ptr<Override> make_override(
   check_can_be_overridden(op, key);
   // Another thread may hold the dispatcher's lock and wait for Python's.
   const py::gil_scoped_release release;
-  return std::make_unique<Override>(installed(op, key), std::move(kernel));
+  return std::make_unique<Override>(op, key, std::move(kernel));
 }
 
 using Name = std::pair<std::string, std::string>; // and overload
@@ -168,6 +170,28 @@ class IgnoredWarnings {
   c10::WarningHandler* previous_ = nullptr;
 };
 
+// Ctrl-C, which no kernel has an answer to.
+bool is_python_interrupt(const std::exception& error) {
+  const auto* raised = dynamic_cast<const python_error*>(&error);
+  const py::gil_scoped_acquire gil;
+  return raised != nullptr && PyErr_GivenExceptionMatches(raised->type, PyExc_Exception) == 0;
+}
+
+// While entered, no override holds on this thread.
+class SuspendedOverrides {
+ public:
+  void enter() {
+    suspended_.emplace();
+  }
+
+  void exit() {
+    suspended_.reset();
+  }
+
+ private:
+  std::optional<Suspended> suspended_;
+};
+
 void collect_garbage(PyHeapTypeObject* type) {
   type->ht_type.tp_flags |= Py_TPFLAGS_HAVE_GC;
   type->ht_type.tp_traverse = &traverse;
@@ -184,8 +208,13 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def("__enter__", &IgnoredWarnings::enter)
       .def("__exit__", [](IgnoredWarnings& self, const py::args&) { self.exit(); });
   py::class_<Override>(module, "Override", py::custom_type_setup(&collect_garbage))
-      .def("enter", &Override::enter)
-      .def("exit", &Override::exit);
+      .def("enter", &Override::enter, py::arg("place"))
+      .def("exit", &Override::exit, py::arg("place"));
+  py::class_<SuspendedOverrides>(module, "SuspendedOverrides")
+      .def(py::init<>())
+      .def("__enter__", &SuspendedOverrides::enter)
+      .def("__exit__", [](SuspendedOverrides& self, const py::args&) { self.exit(); });
+  is_interrupt = &is_python_interrupt;
   module.def("override_by_operator", &override_by_operator);
   module.def("override_by_function", &override_by_function);
 

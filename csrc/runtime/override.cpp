@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "override.h"
 
-#include <ATen/ThreadLocalPythonObjects.h>
+#include "contract.h"
+
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/op_registration/adaption.h>
-#include <c10/core/SafePyObject.h>
 #include <torch/library.h>
 #include <torchext/platform.h>
 #include <torchext/quiet_override.h>
 
-#include <atomic>
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -19,115 +20,33 @@
 #include <vector>
 
 namespace torchext::runtime {
-namespace {
-
-// What a switch runs: a kernel, and what that kernel reaches when it calls the operator again.
-struct Choice {
-  std::shared_ptr<const Kernel> kernel;
-  std::shared_ptr<const Choice> outer; // nullptr: the kernel that was there before
-};
-
-// The layers of all threads: while there are none, no thread needs to be asked.
-std::atomic<int64_t> layers_alive{0};
-
-// One entry of a thread's list, the newest first: what one switch chooses from here on.
-//
-// It is a Python object to PyTorch only, and holds none: of what at::ThreadLocalState hands on to
-// other threads, only these are open to others and independent of one another. (Entries of
-// ThreadLocalDebugInfo must be taken off in the reverse order, the profiler's among them.)
-struct Layer : c10::SafePyObject {
-  Layer(
-      const Switch* of,
-      std::shared_ptr<const Choice> choice,
-      std::shared_ptr<Layer> next,
-      const void* owner)
-      : SafePyObject(nullptr, nullptr),
-        of(of),
-        choice(std::move(choice)),
-        next(std::move(next)),
-        owner(owner) {
-    layers_alive.fetch_add(1, std::memory_order_relaxed);
-  }
-  Layer(const Layer&) = delete;
-  Layer& operator=(const Layer&) = delete;
-  ~Layer() {
-    layers_alive.fetch_sub(1, std::memory_order_relaxed);
-  }
-
-  const Switch* of;
-  std::shared_ptr<const Choice> choice;
-  std::shared_ptr<Layer> next;
-  const void* owner; // the Override that was entered; nullptr: a kernel that is running
-};
-
-using Objects = at::impl::ThreadLocalPythonObjects;
-
-const std::string& slot() {
-  static const auto* name = new std::string("torchext.override");
-  return *name;
-}
-
-std::shared_ptr<Layer> newest_layer() {
-  if (layers_alive.load(std::memory_order_relaxed) == 0 || !Objects::contains(slot())) {
-    return nullptr;
-  }
-  return std::static_pointer_cast<Layer>(Objects::get(slot()));
-}
-
-// None is nullptr in the slot: torch 2.11 cannot take it off the table.
-void set_newest_layer(std::shared_ptr<Layer> layer) {
-  Objects::set(slot(), std::move(layer));
-}
-
-const std::shared_ptr<const Choice>* choice_of(const Switch* of, const Layer* newest) {
-  for (const Layer* layer = newest; layer != nullptr; layer = layer->next.get()) {
-    if (layer->of == of) {
-      return &layer->choice;
-    }
-  }
-  return nullptr;
-}
-
-// While a kernel runs, its switch chooses what is outside of it.
-class Running {
- public:
-  Running(const Switch* of, std::shared_ptr<const Choice> outer, std::shared_ptr<Layer> before)
-      : before_(std::move(before)) {
-    set_newest_layer(std::make_shared<Layer>(of, std::move(outer), before_, nullptr));
-  }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-  ~Running() {
-    set_newest_layer(std::move(before_));
-  }
-
- private:
-  std::shared_ptr<Layer> before_;
-};
-
-} // namespace
 
 class Switch {
  public:
   Switch(const c10::OperatorHandle& op, c10::DispatchKey key)
-      : before_(op.getComputedKernelForDispatchKey(key)) {}
+      : key_(key), before_(op.getComputedKernelForDispatchKey(key)) {}
 
   void call(
       const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) const {
     const std::shared_ptr<Layer> newest = newest_layer();
-    const auto* choice = choice_of(this, newest.get());
-    if (choice == nullptr || *choice == nullptr) {
+    const Layer* layer = layer_of(this, newest.get());
+    if (layer == nullptr) {
       before_.callBoxed(op, keys, stack);
       return;
     }
-    const std::shared_ptr<const Choice> chosen = *choice;
-    const Running running(this, chosen->outer, newest);
+    const std::shared_ptr<const Kernel> kernel = layer->entry->kernel;
+    const Running running(*layer, newest);
     // A kernel records nothing, whether or not its caller has seen to that.
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    chosen->kernel->run(op, stack);
+    const size_t count = op.schema().arguments().size();
+    const Call made{op, key_, keys, before_, torch::jit::last(*stack, count).vec()};
+    const Contract contract(made, *kernel);
+    kernel->run(op, stack);
+    contract.fulfil(*stack);
   }
 
  private:
+  c10::DispatchKey key_;
   c10::SafeKernelFunction before_;
 };
 
@@ -172,8 +91,9 @@ bool runs_switch(const c10::OperatorHandle& op, c10::DispatchKey key) {
   return false;
 }
 
-} // namespace
-
+// The switch of an operator and a dispatch key: the same for all callers, and never removed. The
+// dispatcher does not let an operator be called on one thread while a kernel is registered on
+// another.
 const Switch& installed(const c10::OperatorHandle& op, c10::DispatchKey key) {
   // A child must not find the mutex held by a thread that it has not.
   [[maybe_unused]] static const bool forks_safely =
@@ -195,38 +115,78 @@ const Switch& installed(const c10::OperatorHandle& op, c10::DispatchKey key) {
   return *found;
 }
 
+// Whether `Tensor.to` calls it.
+bool makes_casts(const c10::OperatorHandle& op) {
+  const std::string& name = op.operator_name().name;
+  return name == "aten::_to_copy" || name == "aten::copy_" || name == "aten::empty" ||
+         name == "aten::empty_strided";
+}
+
+} // namespace
+
 void OperatorKernel::run(const c10::OperatorHandle&, torch::jit::Stack* stack) const {
   target_.callBoxed(stack);
 }
 
-Override::Override(const Switch& of, std::shared_ptr<const Kernel> kernel)
-    : switch_(&of), kernel_(std::move(kernel)) {}
+std::string OperatorKernel::name() const {
+  return toString(target_.operator_name());
+}
+
+Override::Override(
+    const c10::OperatorHandle& op, c10::DispatchKey key, std::shared_ptr<const Kernel> kernel)
+    : switch_(&installed(op, key)), makes_casts_(makes_casts(op)), kernel_(std::move(kernel)) {}
 
 const Kernel* Override::kernel_of_its_own() const {
-  return kernel_.use_count() == 1 ? kernel_.get() : nullptr;
+  const std::lock_guard lock(mutex_);
+  // A thread that is gone without having left holds nothing any more.
+  const auto is_only_here = [](const Entered& e) { return e.entry.use_count() == 1; };
+  const bool is_left = std::all_of(entries_.begin(), entries_.end(), is_only_here);
+  const auto own = static_cast<long>(1 + entries_.size());
+  return is_left && kernel_.use_count() == own ? kernel_.get() : nullptr;
 }
 
 void Override::let_go() {
+  const std::lock_guard lock(mutex_);
+  entries_.clear();
   kernel_.reset();
 }
 
-void Override::enter() const {
+void Override::enter(uintptr_t place) const {
   TORCH_INTERNAL_ASSERT(kernel_ != nullptr);
-  std::shared_ptr<Layer> newest = newest_layer();
-  const auto* outer = choice_of(switch_, newest.get());
-  auto choice =
-      std::make_shared<const Choice>(Choice{kernel_, outer != nullptr ? *outer : nullptr});
-  set_newest_layer(std::make_shared<Layer>(switch_, std::move(choice), std::move(newest), this));
+  std::shared_ptr<Entry> entry = enter_layer(switch_, kernel_, makes_casts_);
+  const std::lock_guard lock(mutex_);
+  entries_.push_back({place, std::move(entry)});
 }
 
-void Override::exit() const {
-  const std::shared_ptr<Layer> newest = newest_layer();
-  if (newest == nullptr || newest->owner != this) {
-    throw std::logic_error(
-        "an override is left on the thread that entered it, and the one entered last is left "
-        "first");
+void Override::exit(uintptr_t place) const {
+  end_layer(*take_last(place).entry);
+}
+
+// As tasks and generators do, a block may end before one that was begun later, or on another thread.
+Override::Entered Override::take_last(uintptr_t place) const {
+  const std::lock_guard lock(mutex_);
+  const auto last = [this](const auto& is_it) {
+    return std::find_if(entries_.rbegin(), entries_.rend(), is_it);
+  };
+  const auto is_on = [](std::thread::id thread) {
+    return [thread](const Entered& e) { return e.entry->thread == thread; };
+  };
+  auto found = last([place](const Entered& e) { return place != 0 && e.place == place; });
+  if (found == entries_.rend()) {
+    found = last(is_on(std::this_thread::get_id()));
   }
-  set_newest_layer(newest->next);
+  if (found == entries_.rend() && !entries_.empty()) {
+    found = entries_.rbegin();
+    if (!std::all_of(entries_.begin(), entries_.end(), is_on(found->entry->thread))) {
+      throw std::logic_error("an override is left on a thread that is not in it, and several are");
+    }
+  }
+  if (found == entries_.rend()) {
+    throw std::logic_error("an override is left that nobody is in");
+  }
+  Entered entered = *found;
+  entries_.erase(std::next(found).base());
+  return entered;
 }
 
 } // namespace torchext::runtime

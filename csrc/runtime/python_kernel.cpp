@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "python_kernel.h"
 
+#include "contract.h"
+
 #include <c10/util/Exception.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/PyInterpreter.h>
@@ -16,20 +18,45 @@
 namespace torchext::runtime {
 namespace {
 
-// Python's error as an exception that autograd carries from its threads to the caller's.
-[[noreturn]] void throw_python_error() {
+// Python's error as an exception that autograd carries from its threads to the caller's. What
+// Python's operators ask of a TypeError is whether the other operand knows what to do: `==` would
+// be False, so that the function's own is the cause of another one.
+[[noreturn]] void throw_python_error(const c10::OperatorHandle& op, const Kernel& kernel) {
+  if (PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
+    std::string what = toString(op.operator_name());
+    {
+      const py::error_scope kept;
+      what += ": its overriding kernel " + kernel.name() + " raised a TypeError";
+    }
+    py::raise_from(PyExc_RuntimeError, what.c_str());
+  }
   python_error error;
   error.persist();
   throw error;
 }
 
-// Not a TypeError: Python's `+` would take it for its own and say that tensors have no addition.
-template <typename... Parts>
-[[noreturn]] void refuse(const c10::OperatorHandle& op, py::handle function, const Parts&... what) {
-  const bool is_named = py::hasattr(function, "__qualname__");
-  const std::string name = py::str(is_named ? function.attr("__qualname__") : function);
-  TORCH_CHECK(false, op.operator_name(), ": its overriding kernel ", name, " returned ", what...);
-}
+// Dynamo may be on where an operator is called, between the graphs of a function that it compiles.
+// While this lives it does not compile the function of a kernel, whose operators are kernels: what
+// Inductor makes code for would pass by the overrides around this one.
+class Uncompiled {
+ public:
+  Uncompiled() : before_(set_callback()(py::none())) {}
+  Uncompiled(const Uncompiled&) = delete;
+  Uncompiled& operator=(const Uncompiled&) = delete;
+  ~Uncompiled() {
+    const py::error_scope kept;
+    set_callback()(before_);
+  }
+
+ private:
+  static const py::object& set_callback() {
+    static const auto* found =
+        new py::object(py::module_::import("torch._C._dynamo.eval_frame").attr("set_eval_frame"));
+    return *found;
+  }
+
+  py::object before_;
+};
 
 // Dtypes, layouts and memory formats are numbers to the dispatcher.
 py::object to_python(const c10::Argument& argument, c10::IValue value) {
@@ -57,10 +84,10 @@ bool has_default(const c10::Argument& argument, const c10::IValue& value) {
 }
 
 py::object call(
-    py::handle function,
-    const c10::FunctionSchema& schema,
+    const c10::OperatorHandle& op,
+    const PythonKernel& kernel,
     const std::vector<c10::IValue>& values) {
-  const auto& arguments = schema.arguments();
+  const auto& arguments = op.schema().arguments();
   size_t positional = 0;
   py::dict keywords;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -75,35 +102,12 @@ py::object call(
   for (size_t i = 0; i < positional; ++i) {
     given[i] = to_python(arguments[i], values[i]);
   }
-  PyObject* result = PyObject_Call(function.ptr(), given.ptr(), keywords.ptr());
+  const Uncompiled uncompiled;
+  PyObject* result = PyObject_Call(kernel.function(), given.ptr(), keywords.ptr());
   if (result == nullptr) {
-    throw_python_error();
+    throw_python_error(op, kernel);
   }
   return py::reinterpret_steal<py::object>(result);
-}
-
-// Autograd gives a result a history of its own, which an argument or what shares its memory has.
-void check_new(
-    const c10::OperatorHandle& op,
-    py::handle function,
-    const c10::IValue& result,
-    const std::vector<c10::IValue>& values) {
-  const auto check = [&](const at::Tensor& tensor) {
-    if (tensor.requires_grad()) {
-      refuse(op, function, "a tensor that requires grad; a result is a new tensor");
-    }
-    for (size_t i = 0; tensor.defined() && i < values.size(); ++i) {
-      const auto compare = [&](const at::Tensor& argument) {
-        const bool has_memory = argument.has_storage() && tensor.has_storage();
-        if (argument.is_same(tensor) || (has_memory && argument.is_alias_of(tensor))) {
-          const std::string& name = op.schema().arguments()[i].name();
-          refuse(op, function, "the argument '", name, "' or its memory; a result is a new tensor");
-        }
-      };
-      torchext::detail::for_each_boxed_tensor(compare, values[i]);
-    }
-  };
-  torchext::detail::for_each_boxed_tensor(check, result);
 }
 
 // Whether nobody asked for a result: an `output_mask` says for which gradients somebody does.
@@ -119,7 +123,7 @@ bool is_masked(
 
 c10::IValue to_result(
     const c10::OperatorHandle& op,
-    py::handle function,
+    const Kernel& kernel,
     const c10::Argument& expected,
     py::handle given,
     bool may_be_none = false) {
@@ -133,42 +137,36 @@ c10::IValue to_result(
     }
   }
   const char* found = Py_TYPE(given.ptr())->tp_name;
-  refuse(op, function, "'", found, "', and the operator's result is ", type->repr_str());
-}
-
-std::vector<at::Tensor> tensors_of(const c10::IValue& value) {
-  std::vector<at::Tensor> found;
-  const auto add = [&found](const at::Tensor& tensor) { found.push_back(tensor); };
-  torchext::detail::for_each_boxed_tensor(add, value);
-  return found;
+  refuse(op, kernel, "returned '", found, "', and the operator's result is ", type->repr_str());
 }
 
 // A result that is an argument: the function may return it, or nothing.
 c10::IValue written(
     const c10::OperatorHandle& op,
-    py::handle function,
+    const Kernel& kernel,
     const c10::Argument& expected,
     const std::vector<c10::IValue>& values,
     py::handle given) {
   const auto& arguments = op.schema().arguments();
   const auto own = std::find_if(arguments.begin(), arguments.end(), [&](const c10::Argument& a) {
-    return torchext::detail::same_alias(a, expected);
+    return detail::same_alias(a, expected);
   });
   TORCH_INTERNAL_ASSERT(own != arguments.end(), op.schema());
   const c10::IValue& value = values[own - arguments.begin()];
   if (!given.is_none()) {
-    const auto found = tensors_of(to_result(op, function, expected, given));
+    const auto found = detail::tensors_of(to_result(op, kernel, expected, given));
     const auto are_same = [](const at::Tensor& a, const at::Tensor& b) { return a.is_same(b); };
-    const auto wanted = tensors_of(value);
+    const auto wanted = detail::tensors_of(value);
     if (!std::equal(found.begin(), found.end(), wanted.begin(), wanted.end(), are_same)) {
-      refuse(op, function, "another tensor than '", own->name(), "', which it is to write to");
+      refuse(
+          op, kernel, "returned another tensor than '", own->name(), "', which it is to write to");
     }
   }
   return value;
 }
 
 std::vector<py::object> results_of(
-    const c10::OperatorHandle& op, py::handle function, const py::object& returned) {
+    const c10::OperatorHandle& op, const Kernel& kernel, const py::object& returned) {
   const size_t count = op.schema().returns().size();
   if (count == 1) {
     return {returned};
@@ -182,7 +180,7 @@ std::vector<py::object> results_of(
     found = {returned};
   }
   if (found.size() != count) {
-    refuse(op, function, found.size(), " results, and the operator has ", count);
+    refuse(op, kernel, "returned ", found.size(), " results, and the operator has ", count);
   }
   return found;
 }
@@ -196,22 +194,26 @@ PyObject* PythonKernel::function() const {
   return function_.ptr(getPyInterpreter());
 }
 
+std::string PythonKernel::name() const {
+  const py::gil_scoped_acquire gil;
+  const py::handle function = this->function();
+  const bool is_named = py::hasattr(function, "__qualname__");
+  return py::str(is_named ? function.attr("__qualname__") : function);
+}
+
 void PythonKernel::run(const c10::OperatorHandle& op, torch::jit::Stack* stack) const {
   const c10::FunctionSchema& schema = op.schema();
   const std::vector<c10::IValue> values = torch::jit::pop(*stack, schema.arguments().size());
   const py::gil_scoped_acquire gil;
-  const py::handle function = this->function();
-  const py::object returned = call(function, schema, values);
-  const std::vector<py::object> results = results_of(op, function, returned);
+  const py::object returned = call(op, *this, values);
+  const std::vector<py::object> results = results_of(op, *this, returned);
   for (size_t i = 0; i < results.size(); ++i) {
     const c10::Argument& expected = schema.returns()[i];
-    if (torchext::detail::is_written(expected)) {
-      torch::jit::push(*stack, written(op, function, expected, values, results[i]));
+    if (detail::is_written(expected)) {
+      torch::jit::push(*stack, written(op, *this, expected, values, results[i]));
     } else {
       const bool may_be_none = is_masked(schema, i, values);
-      c10::IValue result = to_result(op, function, expected, results[i], may_be_none);
-      check_new(op, function, result, values);
-      torch::jit::push(*stack, std::move(result));
+      torch::jit::push(*stack, to_result(op, *this, expected, results[i], may_be_none));
     }
   }
 }

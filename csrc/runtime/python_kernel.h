@@ -8,6 +8,8 @@
 #include <c10/core/SafePyObject.h>
 #include <pybind11/pybind11.h>
 
+#include <string>
+
 namespace torchext::runtime {
 
 /// A Python function with the arguments of the operator, called as the operator would be: those
@@ -16,6 +18,7 @@ class PythonKernel final : public Kernel {
  public:
   explicit PythonKernel(pybind11::object function);
   void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) const override;
+  std::string name() const override;
 
   PyObject* function() const;
 

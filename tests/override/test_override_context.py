@@ -125,13 +125,16 @@ def test_exceptions_pass_and_restore_everything(pair):
     assert torch.equal(a + b, plain)
 
 
-def test_overrides_are_left_in_order(pair):
+def test_overrides_may_be_left_in_another_order(pair):
+    a, b = pair
+    plain = a + b
     first, second = torchext.override(ADD, times(2)), torchext.override(ADD, times(3))
-    with first:
-        with second:
-            with pytest.raises(RuntimeError, match="the one entered last is left first"):
-                first.__exit__()
-    with pytest.raises(RuntimeError, match="on the thread that entered it"):
+    first.__enter__()
+    with second:
+        first.__exit__()
+        assert torch.equal(a + b, plain * 3)
+    assert torch.equal(a + b, plain)
+    with pytest.raises(RuntimeError, match="an override is left that nobody is in"):
         first.__exit__()
 
 

@@ -166,9 +166,7 @@ torchext::runtime::Override multiplication_of_aten() {
   auto& dispatcher = c10::Dispatcher::singleton();
   const auto own = dispatcher.findSchemaOrThrow("myns::mul", "Tensor");
   const auto other = dispatcher.findSchemaOrThrow("aten::mul", "Tensor");
-  return {
-      torchext::runtime::installed(own, c10::DispatchKey::CPU),
-      std::make_shared<torchext::runtime::OperatorKernel>(other)};
+  return {own, c10::DispatchKey::CPU, std::make_shared<torchext::runtime::OperatorKernel>(other)};
 }
 
 /// The loss on the device, without gradients: its backward would run in threads of autograd's, which

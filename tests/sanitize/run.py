@@ -216,7 +216,7 @@ def _build_driver(sanitizer: Sanitizer) -> str:
     runtime, generated = folder / "csrc" / "runtime", folder / "build" / "generated" / "myns"
     sources = [
         HERE / "driver.cpp",
-        runtime / "override.cpp",
+        *(runtime / f"{name}.cpp" for name in ("override", "layers", "contract", "expectation")),
         *(folder / "csrc/testing").glob("*.cpp"),
     ]
     includes = [folder / "csrc" / "include", runtime, generated / "include"]
