@@ -94,9 +94,9 @@ class _OwnOperators:
         self.namespace, self.errors = namespace, errors
         self.functional = forms = FunctionalForms(operators, errors)
         self.form_tags = FormTags(operators, errors)
-        self.beside = tuple(operators_beside(operators, forms))
-        operators = [*operators, *self.beside]
         self.autograd = AutogradAnalysis(namespace, operators, derivatives, forms, errors)
+        self.beside = tuple(operators_beside(operators, forms, self.autograd.saves_written))
+        operators = [*operators, *self.beside]
         self.structured = StructuredAnalysis(namespace, operators, errors)
         self.forms = Forms(forms, operators)
         self.samples = SampleAnalysis(operators, forms, errors)

@@ -133,6 +133,16 @@ class AutogradAnalysis:
         plans = ((key, self._by_formulas(operator, key)) for key in keys)
         return tuple((key, plan) for key, plan in plans if plan is not None)
 
+    def saves_written(self, operator: Operator) -> bool:
+        """Whether a node saves what an argument that is not returned holds after the call."""
+        source = self._source(operator)
+        aside = [a.name for a in operator.func.mutated if a not in operator.func.written_results]
+        if source is None or not aside:
+            return False
+        with self.errors.about(str(operator.name)):
+            entries = [self._entry(source, key) for key, _ in self.derivatives[source].dispatch]
+        return any(entry.saves(name) for entry in entries for name in aside)
+
     def _source(self, operator: Operator) -> OperatorName | None:
         """Whose entry differentiates an operator: its own, or that of its functional form."""
         if operator.name in self.derivatives:

@@ -153,6 +153,7 @@ class ResultPlan:
     is_view: bool = False  # of an argument that is not written to
     is_inplace_view: bool = False  # it is the argument, with other sizes and strides
     condition: Condition | None = None  # it is differentiable only if this holds
+    is_tensor: bool = True  # or a list of tensors
 
     @property
     def flag(self) -> str:
@@ -166,8 +167,9 @@ class ResultPlan:
 
     @property
     def is_new(self) -> bool:
-        """Whether the result shares no memory with an argument, or not in every call."""
-        return not (self.is_argument or self.is_view)
+        """Whether it is a tensor, or several, that shares memory with an argument in no call or not
+        in every one."""
+        return self.is_tensor and not (self.is_argument or self.is_view)
 
 
 @dataclass(frozen=True)
@@ -252,6 +254,7 @@ class AutogradPlan:
     without_formula: tuple[Tensors, ...] = ()  # arguments that must not require grad
     without_tangent: tuple[Tensors, ...] = ()  # those that must not have a tangent
     tensors: tuple[str, ...] = ()  # parameters that hold tensors; no new result may be one of them
+    may_share: bool = False  # new results may share memory with arguments, as a tag says
     results: tuple[ResultPlan, ...] = ()
     watched: tuple[str, ...] = ()  # recorded only if one of these parameters requires grad
     saves: tuple[SaveStep, ...] = ()  # before the kernel runs
@@ -261,6 +264,7 @@ class AutogradPlan:
     not_views: tuple[str, ...] = ()  # written parameters that must not be views of others
     not_complex: tuple[str, ...] = ()  # results that must not be complex and require grad
     originals: tuple[str, ...] = ()  # written parameters whose value before is kept
+    asides: tuple[str, ...] = ()  # written parameters that backward reads and no gradient flows to
     calls: tuple[str, ...] = ()  # functions of the library's own C++ API that tangents call
 
     @property

@@ -102,6 +102,7 @@ class FormulaScope:
                     result.type.is_alias and not result.type.is_write,
                     self.operator.is_inplace_view and written is not None,
                     self._condition(flag) if flag.is_condition else None,
+                    result.type.is_tensor_like,
                 )
             )
         return tuple(found)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .autograd_analysis import is_composite_implicit
 from .errors import Errors
@@ -46,9 +46,15 @@ def with_variants(operators: list[Operator], errors: Errors) -> list[Operator]:
     return found
 
 
-def operators_beside(operators: list[Operator], forms: FunctionalForms) -> Iterator[Operator]:
-    """The operators that no entry declares, and that what others do is traced as."""
-    found = [*_copied_forms(operators, forms), *_view_forms(operators)]
+def operators_beside(
+    operators: list[Operator], forms: FunctionalForms, saves_written: Callable[[Operator], bool]
+) -> Iterator[Operator]:
+    """The operators that no entry declares, and that what others do is traced as.
+
+    saves_written: whether the node of an operator saves what an argument that is not returned holds
+    after the call.
+    """
+    found = [*_copied_forms(operators, forms, saves_written), *_view_forms(operators)]
     names = {op.name.identifier for op in operators}
     for operator, schema, beside in found:
         numbered = (_numbered(schema.name, number) for number in itertools.count())
@@ -66,17 +72,18 @@ def operators_beside(operators: list[Operator], forms: FunctionalForms) -> Itera
 
 
 def _copied_forms(
-    operators: list[Operator], forms: FunctionalForms
+    operators: list[Operator], forms: FunctionalForms, saves_written: Callable[[Operator], bool]
 ) -> Iterator[tuple[Operator, Schema, Beside]]:
     """Those of operators that write and have no other form for it.
 
     torch traces in-place and out= forms by their tags too, but what they return is a tensor of its
-    own to Inductor then, which reuses the memory of the argument that it is.
+    own to Inductor then, which reuses the memory of the argument that it is. So is what a node
+    saves of an argument that was written to.
     """
     for operator in operators:
         has_form = form_tag(operator.func) and forms.replacing(operator)
         is_kept = has_form or operator.is_inplace_view
-        schema = None if is_kept else copied_form(operator.func)
+        schema = None if is_kept else copied_form(operator.func, saves_written(operator))
         if schema is not None and _is_traced_here(operator):
             yield operator, schema, Beside.ON_COPIES
 

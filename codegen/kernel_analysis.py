@@ -28,6 +28,8 @@ from .tangent_analysis import TangentAnalysis
 # Operators of a backward take the result of the forward operator beside its input, and their
 # formulas are in terms of the input alone; upstream exempts the argument by this name.
 _FORWARD_RESULT, _BACKWARD = "output", "backward"
+# The tag of operators that torch's own ones have it for.
+_MAY_SHARE = "maybe_aliasing_or_mutating"
 
 
 def kernel_plan(
@@ -59,7 +61,8 @@ def kernel_plan(
         owns_node=owns,
         without_formula=_tensors(a for a in undeclared if not _is_exempt(operator, a)),
         without_tangent=_tensors(undeclared if tangents else _without_tangent(scope, entry)),
-        tensors=_not_results(scope),
+        tensors=_tensor_parameters(scope),
+        may_share=_MAY_SHARE in operator.tags,
         results=scope.results,
         watched=_watched(scope, node),
         saves=tuple(_save(scope, s) for s in node.saved if s.member not in after),
@@ -69,6 +72,7 @@ def kernel_plan(
         not_views=tuple(r.written for r in scope.flow if r.written and len(scope.flow) > 1),
         not_complex=() if operator.complex_autograd else _new_tensors(scope),
         originals=_originals(scope, node, tangents),
+        asides=_asides(scope, node),
         calls=analysis.calls(),
     )
 
@@ -100,11 +104,10 @@ def _without_tangent(scope: FormulaScope, entry: NodeAnalysis) -> list[Argument]
     return [a for a in scope.func.arguments if a.type.is_tensor_like and a.name not in harmless]
 
 
-def _not_results(scope: FormulaScope) -> tuple[str, ...]:
+def _tensor_parameters(scope: FormulaScope) -> tuple[str, ...]:
     """The parameters that no new result may be."""
-    results = {r.written for r in scope.results}
-    parameters = (scope.parameter(a.name) for a in scope.func.arguments if a.type.is_tensor_like)
-    return tuple(p for p in parameters if p not in results)
+    arguments = scope.func.arguments
+    return tuple(scope.parameter(a.name) for a in arguments if a.type.is_tensor_like)
 
 
 def _new_tensors(scope: FormulaScope) -> tuple[str, ...]:
@@ -124,6 +127,7 @@ def _check_locals(
     for item in (item for tangent in tangents for item in tangent.inputs):
         names |= {f"{item.name}_t", f"{item.name}_p", f"{item.name}_t_raw"}
     names |= {f"original_{scope.parameter(a.name)}" for a in scope.func.mutated}
+    names |= {f"{scope.parameter(a.name)}_aside" for a in scope.func.mutated}
     names |= {f"{edge.argument}_size" for edge in node.edges if edge.is_list}
     names |= {result.flag for result in scope.results if result.condition}
     for name in sorted(names & {*scope.arguments, *scope.by_result}):
@@ -162,19 +166,31 @@ def _is_written_aside(scope: FormulaScope, name: str) -> bool:
     return arg is not None and arg.type.is_write and scope.parameter(name) not in returned
 
 
+def _is_saved_aside(scope: FormulaScope, saved: SavedPlan) -> bool:
+    """Whether backward reads what was written to an argument that no gradient flows to."""
+    if saved.kind is SavedKind.VALUE:
+        return False
+    result = scope.by_result.get(saved.source) if saved.is_output else None
+    if result is not None:
+        return result.is_argument and not result.is_differentiable
+    return _is_written_aside(scope, saved.source)
+
+
 def _save(scope: FormulaScope, saved: SavedPlan) -> SaveStep:
     """How a node's member gets its value in the kernel of this operator."""
     parameter = scope.parameter(saved.source)
     arg = scope.arguments.get(saved.source)
     if saved.kind is SavedKind.VALUE:
         value = saved.value.replace("{}", parameter)
+    elif _is_saved_aside(scope, saved):
+        value = f"save({parameter}_aside.written())"
     elif saved.is_output:
         result = scope.by_result[saved.source]
         value = f"save({parameter}, true)"
         if result.written:
             given = f"{result.written}, " if result.is_optional else ""
             value = f"save_written({given}{parameter})"
-    elif arg is not None and arg.type.is_write and not _is_written_aside(scope, saved.source):
+    elif arg is not None and arg.type.is_write:
         value = f"save(kept(original_{parameter}, {parameter}))"
     else:
         value = f"save({parameter})"
@@ -195,6 +211,12 @@ def _originals(
         if arg.name in whole or f"original_{parameter}" in read:
             found.append(parameter)
     return tuple(found)
+
+
+def _asides(scope: FormulaScope, node: NodePlan) -> tuple[str, ...]:
+    """The written parameters that backward reads and no gradient flows to."""
+    saved = (s for s in node.saved if _is_saved_aside(scope, s))
+    return tuple(dict.fromkeys(scope.parameter(s.source) for s in saved))
 
 
 def _tensors(arguments: Iterable[Argument]) -> tuple[Tensors, ...]:

@@ -97,6 +97,12 @@ class NodeAnalysis:
         """The arguments that are declared to have no gradient."""
         return {n for n, f in self.gradients.items() if f.text == NON_DIFFERENTIABLE}
 
+    def saves(self, name: str) -> bool:
+        """Whether a gradient needs an argument as it is, and not an attribute of it alone."""
+        texts = [take_attributes(f.text, name, self.scope.types[name].plain, self.parameters)[0]
+                 for f in self.backward]  # fmt: skip
+        return any(found.text == name for text in texts for found in free_names(text))
+
     def node(self, name: str) -> NodePlan:
         """The node; meaningful only where no error was noted."""
         order = [self.scope.arguments[n] for n in self.with_gradient]

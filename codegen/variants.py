@@ -78,9 +78,11 @@ def _functional(schema: Schema, name: OperatorName) -> Schema:
     return Schema(name, tuple(arguments), tuple(returns))
 
 
-def copied_form(schema: Schema) -> Schema | None:
+def copied_form(schema: Schema, saves_written: bool) -> Schema | None:
     """The form that runs an operator on copies of what it writes to and returns them, which traced
     calls become where no other form is and torch does not by itself; None where it does.
+
+    saves_written: backward reads what an argument that is not returned holds after the call.
 
     Its results are the operator's, then what is written to and not returned, `self` first.
     """
@@ -90,7 +92,8 @@ def copied_form(schema: Schema) -> Schema | None:
         return None  # which argument it is is not said
     returned = any(r.type.is_write for r in schema.returns)
     is_missing = any(a.type.name == "Optional" for a in schema.mutated) and schema.returns
-    if not (returned or is_missing or any(str(r.type) != "Tensor" for r in schema.returns)):
+    is_other = returned or is_missing or any(str(r.type) != "Tensor" for r in schema.returns)
+    if not (is_other or saves_written):
         return None
     returns = [Return(r.type.bare(), r.name) for r in schema.returns]
     for arg in sorted(schema.mutated, key=lambda a: a.name != "self"):

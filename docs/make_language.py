@@ -261,9 +261,19 @@ missing is a `const std::optional<at::Tensor>&`, and `std::nullopt` where it is,
 too. An operator with a type that has no C++ spelling (`Any`, `Future(t)`, `...`) has boxed kernels:
 `void f(const c10::OperatorHandle& op, torch::jit::Stack* stack)`.
 
-Where torch cannot trace such a schema, its traced calls become `f.functional`, an operator that is
-generated beside it: it runs `f` on copies of what that writes to and returns them. An argument that
-is written to then keeps its size under `torch.compile`.
+Where torch cannot trace such a schema, or a formula reads what is written to an argument that is
+not returned, traced calls become `f.functional`, an operator that is generated beside `f`: it runs
+`f` on copies of what that writes to and returns them. An argument that is written to then keeps its
+size under `torch.compile`.
+
+A new result is no argument, shares memory with none, and is no other result of the call: Inductor
+computes further results in its memory, and autograd gives it a history. A kernel that returns
+something else is refused by name, with formulas and without, whether gradients are recorded or not,
+compiled calls included; in `torch.inference_mode()` by `torchext.testing.check` alone. It returns a
+copy, `at::clone(x)`; where that costs too much, the function that calls the operator decides
+whether there is anything to do, and returns `x` without a call. With the tag
+`maybe_aliasing_or_mutating` a result may share memory with an argument. A CompositeImplicitAutograd
+kernel may return its argument too, as those of ATen do (`conj_physical`), and says so with the tag.
 
 ## Views
 
@@ -288,9 +298,9 @@ a tensor of its own). The kernel makes it by ATen's views, on every device alike
 
 It is a view as ATen's are: `_base`, version counters, writes to the view and to the base with their
 gradients and tangents, `torch.no_grad` and inference mode, `_view_func`. Formulas are as for other
-results, of lists `grads[i]`. Views that one call returns together cannot be written to while
-gradients are recorded; a view of an operator without a formula neither. A result that shares no
-memory with the argument is an error that names the operator, and one that is the argument itself
+results, of a list in terms of `grads`. Views that one call returns together cannot be written to
+while gradients are recorded; a view of an operator without a formula neither. A result that shares
+no memory with the argument is an error that names the operator, and one that is the argument itself
 becomes another tensor of its memory. An operator that makes its argument a view of itself, as
 `transpose_` does, has the tag `inplace_view`.
 
@@ -442,11 +452,6 @@ begins with a character of YAML's own such as `{{` or `!`, stands in quotes.
 and only if a gradient that needs it is asked for. What only the C++ compiler can tell is
 reported on the formula's own line.
 
-A kernel returns new tensors. One that returns its argument where there is nothing to do would give
-the caller's own tensor the history of the operator, and is refused by name. It returns a copy,
-`at::clone(x)`; where that costs too much, the function that calls the operator decides whether
-there is anything to do, and returns `x` without a call.
-
 ## Forward mode
 
 NAMES are results: the formula gives their tangents, one for each differentiable result or none at
@@ -464,11 +469,17 @@ entry of its own, or differentiates by the entry of its functional form, `mul` f
 argument's old value is copied where a formula reads it and not otherwise; in an entry of its own
 `original_self_p` and `original_self_t` are the old value and tangent, `result` is the new value. An
 argument that is written to and not returned cannot have a gradient; formulas see what was written.
-One whose gradient is `non_differentiable` loses its history, and its name is the old value. The
-tangents of several results are all computed before one is overwritten. Where the argument may be
-missing (`Tensor(a!)? total=None`), `result` is new without it, and `total` and `total_t` are
-undefined tensors; a keyword-only one that is given refuses gradients, as in ATen.
-An out= form refuses tensors that require grad.
+Where it is written to again before backward, backward refuses it, as for ATen's operators; a
+compiled call keeps the value of its own moment. One whose gradient is `non_differentiable` loses
+its history, and its name is the old value. The tangents of several results are all computed before
+one is overwritten. Where the argument may be missing (`Tensor(a!)? total=None`), `result` is new
+without it, and `total` and `total_t` are undefined tensors; a keyword-only one that is given
+refuses gradients, as in ATen. An out= form refuses tensors that require grad.
+
+What one operator writes to a buffer and the formula of another one reads in the same graph, as
+`update(buffer, x)` and `x * buffer`, Inductor of torch 2.13 writes over in backward, ATen's
+`index_copy_` and `index_put_` in the place of `update` included. What ends it is
+`torch._functorch.config.donated_buffer = False`, with an empty cache of torch.compile.
 
 ## Formulas per autograd key
 

@@ -581,7 +581,7 @@ def test_tasks_that_interleave_leave_nothing_on():
         await second
         assert torch.equal(A + B, SUM)
 
-    asyncio.run(both())
+    asyncio.run(asyncio.wait_for(both(), 60))
     assert seen == {"first": 2 * 15, "second": 2 * 5}
 
 

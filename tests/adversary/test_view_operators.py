@@ -15,7 +15,7 @@ import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
 from library_build import build_and_load
-from torch.func import functionalize, grad, hessian, jacrev, jvp
+from torch.func import functionalize, grad, hessian, jacrev, jvp, vmap
 from torch.testing import assert_close
 
 Function = Callable[[torch.Tensor], Any]
@@ -399,6 +399,37 @@ def tangents(f: Function, x: torch.Tensor) -> list:
     return flat(jvp(_program(f), (x,), (x * 2 + 1,)))
 
 
+def _batch_of(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([x, x * 3 - 1, x * x], 1)
+
+
+def batched(f: Function, x: torch.Tensor) -> list:
+    batch = _batch_of(x)
+    views = flat(vmap(f, in_dims=1)(batch))
+    return [*views, *(view.data_ptr() - batch.data_ptr() for view in views)]
+
+
+def batched_writes(f: Function, x: torch.Tensor) -> list:
+    return flat(vmap(_program(f), in_dims=1, out_dims=-1)(_batch_of(x)))
+
+
+def batched_gradient(f: Function, x: torch.Tensor) -> list:
+    return [vmap(grad(_loss(f)), in_dims=1)(_batch_of(x))]
+
+
+def gradient_of_batched(f: Function, x: torch.Tensor) -> list:
+    return [grad(lambda x: weighed(vmap(f, in_dims=1)(_batch_of(x) * 2)))(x)]
+
+
+def batched_tangents(f: Function, x: torch.Tensor) -> list:
+    batch = _batch_of(x)
+    return flat(jvp(vmap(_program(f), in_dims=1), (batch,), (batch * 2 + 1,)))
+
+
+def functionalized_batched(f: Function, x: torch.Tensor) -> list:
+    return flat(functionalize(vmap(_program(f), in_dims=1))(_batch_of(x)))
+
+
 SITUATIONS = {
     function.__name__.replace("_", " "): function
     for function in (
@@ -410,7 +441,8 @@ SITUATIONS = {
         of_an_inference_tensor, inference_view_written_outside, replayed, replayed_backwards,
         functionalized, functionalized_without_views, functionalized_input,
         gradient_of_functionalized, functionalized_gradient, transformed_gradient,
-        second_derivatives, tangents,
+        second_derivatives, tangents, batched, batched_writes, batched_gradient,
+        gradient_of_batched, batched_tangents, functionalized_batched,
     )
 }  # fmt: skip
 

@@ -558,3 +558,53 @@ def test_an_out_form_is_tagged_where_torch_takes_it_for_no_functional_one(
 ) -> None:
     found = plan(spec(functional, "f.out(Tensor x, int[2] n=1, *, Tensor(a!) out) -> Tensor(a!)"))
     assert ("out" in operator(found, "f.out").tags) == tagged
+
+
+@pytest.mark.parametrize(
+    ("formula", "is_copied"),
+    [
+        ("grad * buffer", True),
+        ("grad * buffer.sizes().size() * buffer", True),
+        ("grad.reshape(buffer.sizes())", False),
+        ("grad * 2", False),
+    ],
+)
+def test_what_is_written_aside_and_read_by_a_formula_is_traced_on_copies(
+    formula: str, is_copied: bool
+) -> None:
+    schema = "f(Tensor x, Tensor(a!) buffer) -> Tensor"
+    found = plan(spec(schema), formulas(schema, x=formula))
+    assert operator(found, "f").is_traced_on_copies == is_copied
+    assert operator(found, "f").autograd.asides == (("buffer",) if is_copied else ())
+    assert [str(op.operator.func) for op in found.operators][1:] == (
+        ["f.functional(Tensor x, Tensor buffer) -> (Tensor, Tensor buffer_out)"] * is_copied
+    )
+
+
+@pytest.mark.parametrize("key", ["Default", "AutogradCUDA"])
+def test_the_formulas_of_every_key_are_looked_at(key: str) -> None:
+    schema = "f(Tensor x, Tensor(a!) buffer) -> Tensor"
+    reads = {k: "buffer" if k == key else "2" for k in ("Default", "AutogradCUDA")}
+    lines = "".join(f"    {k}:\n      x: grad * {read}\n" for k, read in reads.items())
+    found = plan(spec(schema), f"- name: {schema}\n  dispatch:\n{lines}")
+    assert operator(found, "f").is_traced_on_copies
+
+
+def test_a_result_without_a_gradient_that_is_an_argument_is_saved_aside() -> None:
+    schema = "f(Tensor x, Tensor(a!) buffer) -> (Tensor, Tensor(a!))"
+    flags = "  output_differentiability: [True, False]\n"
+    text = formulas(schema, x="grad * result1").replace("\n", f"\n{flags}", 1)
+    autograd = operator(plan(spec(schema), text), "f").autograd
+    assert autograd.asides == ("buffer",)
+    assert [s.value for s in autograd.saves_after] == ["save(buffer_aside.written())"]
+
+
+def test_every_new_result_is_compared_with_every_argument() -> None:
+    schema = "f(Tensor x, Tensor(a!) out, Tensor[] ys) -> (Tensor(a!), Tensor, int)"
+    text = formulas(schema, x="grads[0] + grads[1]", ys="non_differentiable")
+    autograd = operator(plan(spec(schema), text), "f").autograd
+    assert [r.name for r in autograd.results if r.is_new] == ["result1"]
+    assert autograd.tensors == ("x", "out", "ys")
+    assert not autograd.may_share
+    tagged = spec(schema).replace("\n", "\n  tags: maybe_aliasing_or_mutating\n", 1)
+    assert operator(plan(tagged, text), "f").autograd.may_share

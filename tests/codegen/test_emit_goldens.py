@@ -2608,8 +2608,8 @@ at::Tensor autograd_mul_Tensor(
     at::AutoDispatchBelowADInplaceOrView guard;
     return operators::mul_Tensor::redispatch(keys & c10::after_autograd_keyset, self, other);
   }();
+  check_new("goldens::mul.Tensor", result, self, other);
   if (node) {
-    check_new("goldens::mul.Tensor", result, self, other);
     set_result_history(result, node);
   }
   at::Tensor result_tangent;
@@ -2649,8 +2649,10 @@ at::Tensor autograd_mul_Tensor(
     return operators::blend::redispatch(
         keys & c10::after_autograd_keyset, parts, weight, size, eps);
   }();
+  check_new("goldens::blend", blended, parts, weight);
+  check_new("goldens::blend", total, parts, weight);
+  check_apart("goldens::blend", blended, total);
   if (node) {
-    check_new("goldens::blend", blended, parts, weight);
     set_result_history(blended, node);
   }
   at::Tensor blended_tangent;
@@ -2658,7 +2660,7 @@ at::Tensor autograd_mul_Tensor(
     at::Tensor weight_t = tangent_of(weight);
 #line 11 "derivatives.yaml"
     blended_tangent = weight_t * total;
-#line 97 "src/autograd_0.cpp"
+#line 99 "src/autograd_0.cpp"
     set_apart(blended_tangent, weight, parts);
   }
   set_tangent(blended, blended_tangent);
@@ -2707,7 +2709,7 @@ at::Tensor& autograd_mul__Tensor(
 #line 6 "derivatives.yaml"
     self_tangent = self_t_raw.defined() ? self_t_raw.copy_(other_t * original_self_p + original_self_t * other_p) : other_t * original_self_p + original_self_t * other_p;
     // clang-format on
-#line 146 "src/autograd_0.cpp"
+#line 148 "src/autograd_0.cpp"
     set_apart(self_tangent, other);
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);

@@ -129,10 +129,11 @@ ORDER = {
     "output": ["layout"],
     "structured_text": ["call_plan", "plan", "template"],
     "tangent_text": ["autograd_plan", "output", "template"],
+    "autograd_text": ["autograd_plan", "output", "plan", "tangent_text", "template"],
     "form_text": ["call_plan", "schema"],
 }  # fmt: skip
 FOR_EMITTERS = {
-    "autograd_plan", "dtypes", "form_text", "plan", "structured_text", "tangent_text", "template",
+    "autograd_plan", "autograd_text", "dtypes", "form_text", "plan", "structured_text", "template",
     "output",
 }  # fmt: skip
 MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 320, 45

@@ -86,6 +86,11 @@ class Call:
         return Call(overload, kept, self.without_gradient, self.fixed_dtypes)
 
 
+def is_traceable(call: Call) -> bool:
+    """Whether torch.compile and pickle take the arguments: they take no generator."""
+    return not any(isinstance(value, torch.Generator) for value in call.arguments.values())
+
+
 def tensors_of(result: Any) -> list[torch.Tensor]:
     """The tensors of what an operator returns; those that are None or undefined are left out."""
     return [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
@@ -125,6 +130,26 @@ def gradients(
         return [torch.zeros_like(leaf) for leaf in wanted]
     outputs, given = zip(*pairs)
     return list(torch.autograd.grad(outputs, wanted, given, materialize_grads=True))
+
+
+def results_and_gradients(
+    function: Callable[..., tuple[torch.Tensor, ...]],
+    tensors: list[torch.Tensor],
+    flags: list[bool],
+) -> tuple[torch.Tensor, ...]:
+    """What a function returns of tensors without gradients, and then the gradients of those that
+    the flags name; what stands behind these, such as out= tensors, has none."""
+    found = function(*(t.clone() for t in tensors))
+    if not any(flags):
+        return found
+    flags = [*flags, *[False] * (len(tensors) - len(flags))]
+    leaves = [t.clone().requires_grad_(flag) for t, flag in zip(tensors, flags)]
+    results = [r for r in function(*leaves) if r.requires_grad]
+    wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
+    if not results:
+        return found
+    given = torch.autograd.grad(results, wanted, cotangents(results), materialize_grads=True)
+    return (*found, *given)
 
 
 def largest(tensors: Iterable[torch.Tensor]) -> float:

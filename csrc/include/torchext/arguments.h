@@ -25,7 +25,11 @@ void for_each_tensor(const F& f, const at::Tensor& tensor) {
 
 template <typename F>
 void for_each_tensor(const F& f, const std::optional<at::Tensor>& tensor) {
-  f(tensor.has_value() ? *tensor : at::Tensor());
+  if (tensor.has_value()) {
+    f(*tensor); // not a copy, whose references are counted
+  } else {
+    f(at::Tensor());
+  }
 }
 
 template <typename F>

@@ -8,8 +8,10 @@
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/saved_variable.h>
+#include <torchext/autograd/aside.h>
 #include <torchext/autograd/forward_mode.h>
 #include <torchext/autograd/history.h>
+#include <torchext/autograd/new_results.h>
 #include <torchext/autograd/saved_variables.h>
 #include <torchext/visibility.h>
 

@@ -91,6 +91,38 @@ class BoxedCall {
   std::vector<c10::IValue> values_;
 };
 
+/// Refuses a new result that is not new, whatever is recorded: a traced call, which records nothing,
+/// takes it as its own.
+inline void check_results(
+    const BoxedCall& call, const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  Identities given;
+  Identities made;
+  call.for_each_argument([&](const at::Tensor& t, const c10::Argument&) { given.add(t); });
+  given.sort();
+  const char* name = call.name().c_str();
+  call.for_each_result(stack, [&](const c10::IValue& value, const c10::Argument& result) {
+    const auto check = [&](const at::Tensor& tensor) {
+      if (given.has(tensor)) {
+        refuse_argument(name);
+      }
+      if (given.has_memory_of(tensor) && !op.hasTag(at::Tag::maybe_aliasing_or_mutating) &&
+          has_elements(tensor)) {
+        refuse_shared(name);
+      }
+      if (has_elements(tensor)) {
+        made.add(tensor);
+      }
+    };
+    if (result.alias_info() == nullptr) {
+      for_each_boxed_tensor(check, value);
+    }
+  });
+  made.sort();
+  if (made.has_twins()) {
+    refuse_twice(name);
+  }
+}
+
 /// Calls what is below autograd; version counters and views, where there are any, come next.
 /// A result that was written to is the argument itself: torch.func gives back another tensor.
 inline void redispatch_below(
@@ -110,6 +142,7 @@ inline void redispatch_below(
       value = call.argument_of(result);
     }
   });
+  check_results(call, op, *stack);
 }
 
 } // namespace detail

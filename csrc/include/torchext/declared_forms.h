@@ -166,9 +166,22 @@ class FunctionalFormOf final : public detail::DeclaredForm {
         }
       }
     }
+    clone_twins(*stack, op.schema().returns().size());
   }
 
  private:
+  /// An argument that is returned twice is two results of the functional form, which are all new.
+  static void clone_twins(torch::jit::Stack& stack, size_t count) {
+    for (size_t i = stack.size() - count; i < stack.size(); ++i) {
+      for (size_t j = stack.size() - count; j < i; ++j) {
+        if (stack[i].isTensor() && stack[j].isTensor() &&
+            stack[i].toTensor().is_same(stack[j].toTensor())) {
+          stack[i] = detail::cloned(stack[i]);
+        }
+      }
+    }
+  }
+
   /// Whether the call asks for shapes of a form that has no Meta kernel, returns what it writes to,
   /// and leaves its shape as it is, as torch takes it of such forms.
   static bool is_only_shape(

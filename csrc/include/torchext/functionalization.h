@@ -10,10 +10,10 @@
 #include <ATen/core/stack.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/library.h>
 #include <torchext/views.h>
 #include <torchext/boxed.h>
+#include <torchext/tracing.h>
 
 #include <memory>
 #include <optional>
@@ -222,15 +222,16 @@ inline torch::CppFunction functionalized_on_copies_by(const char* name, const ch
 }
 
 /// The ADInplaceOrView kernel of an operator whose schema the tracing of torch.compile refuses or
-/// reads otherwise: it is traced as its functional form, which runs it on copies, and copies back.
+/// reads otherwise, or whose node saves what was written to, whose memory Inductor uses again: it is
+/// traced as its functional form, which runs it on copies, and copies back. Below all transforms of
+/// torch.func only: those around this one differentiate the operator itself.
 class TracedOnCopies final : public c10::OperatorKernel {
  public:
   TracedOnCopies(const char* name, const char* overload) : name_(name), overload_(overload) {}
 
   void operator()(
       const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-    using c10::impl::TorchDispatchModeKey;
-    if (!c10::impl::TorchDispatchModeTLS::get_mode(TorchDispatchModeKey::FUNCTIONAL).has_value()) {
+    if (!is_functionalized_here()) {
       return track_aliases<Views::kNone>(op, keys, stack);
     }
     const c10::FunctionSchema& schema = op.schema();

@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 #include <faultytest/kernels.h>
 #include <faultytest/ops.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <array>
@@ -218,7 +219,9 @@ at::Tensor two_batches_cpu(const Tensor& x, const Tensor& y) {
 }
 
 at::Tensor promoted_cpu(const Tensor& x) {
-  return at::isIntegralType(x.scalar_type(), /*includeBool=*/false) ? x.to(at::kLong) : x * 1;
+  return at::isIntegralType(x.scalar_type(), /*includeBool=*/false)
+             ? x.to(at::kLong, /*non_blocking=*/false, /*copy=*/true)
+             : x * 1;
 }
 
 // Wrong for out of another size.
@@ -450,6 +453,49 @@ at::Tensor constant(double fill) {
 
 at::Tensor other_constant() {
   return constant(3);
+}
+
+void counts_cpu(Tensor& buffer) {
+  buffer.mul_(0.5).add_(1);
+}
+
+at::Tensor counted_product(const Tensor& x, Tensor& buffer) {
+  faultytest::counts(buffer);
+  return x * buffer;
+}
+
+struct WithoutVersion : torch::autograd::Function<WithoutVersion> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, Tensor buffer) {
+    context->saved_data["buffer"] = buffer;
+    return counted_product(x, buffer);
+  }
+
+  static torch::autograd::variable_list backward(
+      torch::autograd::AutogradContext* context, torch::autograd::variable_list grads) {
+    return {grads[0] * context->saved_data["buffer"].toTensor(), Tensor()};
+  }
+};
+
+at::Tensor without_version_autograd(const Tensor& x, Tensor& buffer) {
+  TORCH_CHECK(!x.is_complex() && !buffer.is_complex(), "without_version: real tensors");
+  return WithoutVersion::apply(x, buffer);
+}
+
+at::Tensor without_version_meta(const Tensor& x, Tensor& /*buffer*/) {
+  return like_meta(x);
+}
+
+std::tuple<at::Tensor, at::Tensor> one_for_two(const Tensor& x) {
+  const Tensor twice = x * 2;
+  return {twice, twice};
+}
+
+at::Tensor same_or_new_cpu(const Tensor& x, bool same) {
+  return same ? x : x.clone();
+}
+
+at::Tensor same_or_new_meta(const Tensor& x, bool /*same*/) {
+  return like_meta(x);
 }
 
 } // namespace faultytest::native

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from torch.autograd.gradcheck import GradcheckError
 
 from ..subject import NotApplicable, Refused, Subject
-from . import derivatives, forms, layouts, sizes, transforms, values
+from . import compiled, derivatives, forms, layouts, sizes, transforms, values
 
 
 def _varied(check: Callable[[Subject], None]) -> Callable[[Subject], None]:
@@ -49,8 +49,8 @@ CHECKS: dict[str, Callable[[Subject], str | None]] = {
     "dtypes": values.dtypes,
     "forms": _varied(forms.forms),
     "meta": _varied(values.meta),
-    "compile": transforms.compile_static,
-    "compile_dynamic": transforms.compile_dynamic,
+    "compile": compiled.compile_static,
+    "compile_dynamic": compiled.compile_dynamic,
     "autocast": transforms.autocast,
     "device": transforms.on_device,
     "pickle": transforms.pickled,

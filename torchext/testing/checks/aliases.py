@@ -24,13 +24,16 @@ def check_aliases(subject: Subject, call: Call) -> None:
     result = given.run()
     schema = subject.overload._schema
     results = list(result) if len(schema.returns) > 1 else [result][: len(schema.returns)]
+    new: list[tuple[str, torch.Tensor]] = []
     for index, (annotated, value) in enumerate(zip(schema.returns, results)):
         what = "the result" if len(results) == 1 else f"result {index}"
         if annotated.alias_info is None:
             if _MAY_ALIAS not in subject.overload.tags:
                 _check_new(given, what, value)
+            new += [(what, tensor) for tensor in tensors_of(value)]
         elif annotated.alias_info.is_write:
             _check_written(given, annotated, what, value)
+    _check_apart(new)
 
 
 def _check_new(given: Call, what: str, value: Any) -> None:
@@ -43,6 +46,19 @@ def _check_new(given: Call, what: str, value: Any) -> None:
             assert not _shares_memory(tensor, argument), (
                 f"{what} shares memory with the argument '{name}', and is new by the schema: "
                 "return a copy, or say so, as in `Tensor(a) x -> Tensor(a)`"
+            )
+
+
+def _check_apart(new: list[tuple[str, torch.Tensor]]) -> None:
+    """Check that no two of the new results are one tensor, but where there are no elements."""
+    for index, (what, tensor) in enumerate(new):
+        for first, other in new[:index]:
+            is_one = tensor is other and tensor.numel()
+            assert not (is_one and first == what), (
+                f"{what} has one tensor twice, and all are new by the schema: return a copy"
+            )
+            assert not is_one, (
+                f"{what} is {first} too, and both are new by the schema: return a copy"
             )
 
 

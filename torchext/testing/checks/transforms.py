@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transforms of torch against plain calls: vmap, torch.compile, autocast, devices, pickle.
+"""Transforms of torch against plain calls: vmap, autocast, devices, pickle.
 
 Their messages are whole: PYTEST_DONT_REWRITE.
 """
@@ -10,17 +10,12 @@ import copy
 import functools
 import pickle
 import re
-from collections.abc import Callable, Iterator
 
 import torch
-from torch._dynamo.testing import CompileCounterWithBackend
-from torch._inductor import config as inductor_config
-from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
-from torch.utils._triton import has_triton
 
 from .. import device as test_devices
-from ..calls import Call, assert_same_others, cotangents
-from ..samples import Sample, resized, sizes_in
+from ..calls import Call, assert_same_others, is_traceable, results_and_gradients
+from ..samples import Sample
 from ..subject import (
     DTYPES,
     WIDE_DTYPES,
@@ -163,100 +158,6 @@ def _examples(subject: Subject, sample: Sample, seed: int) -> list[list[torch.Te
     return examples
 
 
-def compile_static(subject: Subject) -> None:
-    """torch.compile(fullgraph=True) against eager, gradients included."""
-    _refuse_what_is_not_compiled(subject)
-    calls = [call for call in subject.calls() if _is_traceable(call)]
-    if not calls:
-        raise NotApplicable("torch.compile takes no generator")
-    for call in calls:
-        _check_compiled(subject, [call], dynamic=False)
-
-
-def compile_dynamic(subject: Subject) -> None:
-    """torch.compile(fullgraph=True, dynamic=True) against eager, on the sample and with every size
-    in turn doubled where the operator takes it, without compiling again."""
-    _refuse_what_is_not_compiled(subject)
-    checked = 0
-    for sample in subject.samples:
-        call = subject.call(sample)
-        if subject.fits(call) and _is_traceable(call):
-            _check_compiled(subject, [call, *_doubled(subject, sample)], dynamic=True)
-            checked += 1
-    if not checked:
-        raise NotApplicable("torch.compile takes no generator")
-
-
-def _refuse_what_is_not_compiled(subject: Subject) -> None:
-    """Leave a check in torch.compile, which traces no operator that returns a number, and where
-    Inductor has nothing for the device."""
-    init_backend_registration()
-    kind = subject.device.type
-    if get_scheduling_for_device(kind) is None:
-        raise Unavailable(f"Inductor compiles nothing for {kind}")
-    if kind in ("cuda", "xpu") and not has_triton():
-        raise Unavailable(f"Inductor needs Triton for {kind}")
-    if any("Tensor" not in str(r.type) for r in subject.overload._schema.returns):
-        raise NotApplicable("torch.compile takes no operator that returns other than tensors")
-
-
-def _is_traceable(call: Call) -> bool:
-    """Whether torch.compile takes the arguments: it takes no generator."""
-    return not any(isinstance(value, torch.Generator) for value in call.arguments.values())
-
-
-def _doubled(subject: Subject, sample: Sample) -> Iterator[Call]:
-    """The calls of the sample with another size that the operator takes, and with as many results:
-    how many there are is always a constant."""
-    count = len(subject.run(subject.call(sample)))
-    for size in sizes_in(sample):
-        call = subject.call(resized(sample, size, 2 * size))
-        if size > 1:
-            try:
-                has_as_many = len(subject.run(call)) == count
-            except Exception:  # a size that the operator needs as it is
-                continue
-            if has_as_many:
-                yield call
-
-
-def _check_compiled(subject: Subject, calls: list[Call], dynamic: bool) -> None:
-    """Compile what the first call does, and compare it with eager on the tensors of all."""
-    torch._dynamo.reset()
-    function = subject.traceable(calls[0], takes_outs=True)
-    backend = CompileCounterWithBackend("inductor")
-    compiled = torch.compile(function, fullgraph=True, dynamic=dynamic, backend=backend)
-    function, compiled = (subject.seeded(calls[0], f) for f in (function, compiled))
-    compiled_first = None
-    for call in calls:
-        outs = [t for name, t in subject.with_outs(call).named_tensors if name in subject.outs]
-        tensors, flags = [*call.tensors, *outs], subject.differentiable(call)
-        with inductor_config.patch(fallback_random=True):  # the numbers of eager
-            found = _results(compiled, tensors, flags)
-        wanted = _results(function, tensors, flags)
-        torch.testing.assert_close(found, wanted, equal_nan=True)
-        compiled_first = compiled_first or backend.frame_count
-        # what the parts of a composite operator make constant is torch's
-        assert backend.frame_count == compiled_first or subject.facts.composite, (
-            "compiled again for other sizes: the Meta kernel or a formula makes sizes constants"
-        )
-
-
-def _results(function: Callable[..., Tensors], tensors: list[torch.Tensor], flags) -> Tensors:
-    """What a function returns, and its gradients where flags say so."""
-    found = function(*(t.clone() for t in tensors))
-    if not any(flags):
-        return found
-    flags = [*flags, *[False] * (len(tensors) - len(flags))]  # out= tensors
-    leaves = [t.clone().requires_grad_(flag) for t, flag in zip(tensors, flags)]
-    results = [r for r in function(*leaves) if r.requires_grad]
-    wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
-    if not results:
-        return found
-    gradients = torch.autograd.grad(results, wanted, cotangents(results), materialize_grads=True)
-    return (*found, *gradients)
-
-
 def autocast(subject: Subject) -> None:
     """In torch.autocast the operator's `autocast:` casts its arguments; without the key nothing
     changes."""
@@ -316,10 +217,10 @@ def on_device(subject: Subject) -> None:
         given = there.call(sample, dtype, seed)
         flags = subject.differentiable(call)
         with subject.refusing_fallback(), fork_rng(device):
-            found = _results(there.function(given), given.tensors, flags)
+            found = results_and_gradients(there.function(given), given.tensors, flags)
         assert all(t.device == device for t in found), "a result is on another device"
         if not subject.is_random:
-            wanted = _results(on_cpu.function(call), call.tensors, flags)
+            wanted = results_and_gradients(on_cpu.function(call), call.tensors, flags)
             torch.testing.assert_close([t.cpu() for t in found], list(wanted), equal_nan=True)
             if not subject.writes:
                 assert_same_others(given.run(), call.run(), "against the CPU")
@@ -347,7 +248,7 @@ def pickled(subject: Subject) -> None:
     """A torch.fx graph that calls the operator survives pickle and copy.deepcopy."""
     checked = 0
     for call in subject.calls():
-        if not call.tensors or not _is_traceable(call):
+        if not call.tensors or not is_traceable(call):
             continue  # the one is a constant of the graph, and pickle takes no generator
         checked += 1
         given = subject.with_outs(call)

@@ -69,23 +69,6 @@ void check_not_complex(const char* op, const Result& result) {
       result);
 }
 
-/// Refuses a result that is an argument: its history would become that of the caller's tensor.
-template <typename Result, typename... Arguments>
-void check_new(const char* op, const Result& result, const Arguments&... arguments) {
-  const auto check = [&](const at::Tensor& made) {
-    const auto compare = [&](const at::Tensor& given) {
-      TORCH_CHECK(
-          !made.defined() || made.unsafeGetTensorImpl() != given.unsafeGetTensorImpl(),
-          op,
-          ": the kernel returned one of its arguments, expected a new tensor. Return a copy, "
-          "at::clone(x), or decide before the call whether there is something to do; an "
-          "operator that returns its argument says so in its schema, Tensor(a) -> Tensor(a)");
-    };
-    (for_each_tensor(compare, arguments), ...);
-  };
-  for_each_tensor(check, result);
-}
-
 /// Marks a result as computed by the node, in the order of the results: each call adds an input.
 /// One that cannot require grad adds an input too, so that formulas count as the operator does.
 inline void set_result_history(
