@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable
+from functools import cached_property
 
 from . import type_table
 from .autograd_plan import AutogradPlan, Views
@@ -165,13 +166,34 @@ class AutogradAnalysis:
             self.namespace, operator, self._entry(source, key), self.nodes.get((source, key))
         )
 
+    def _written(self, name: OperatorName) -> str | None:
+        """The argument whose history the nodes of an entry become, where that has one result."""
+        func = self.by_name[name].func
+        if name in self._of_inplace_forms:
+            return func.arguments[0].name
+        written = func.written_results
+        if len(written) != 1 or written[0] is None or written[0].type.name == "List":
+            return None
+        return written[0].name
+
+    @cached_property
+    def _of_inplace_forms(self) -> set[OperatorName]:
+        """The entries by which in-place forms that have none are differentiated."""
+        sources = ((op.name, self._source(op)) for op in self.by_name.values())
+        return {source for name, source in sources if source is not None and source != name}
+
     def _entry(self, name: OperatorName, key: str) -> NodeAnalysis:
         """The analysis of an entry's formulas, made once: in-place forms share it."""
         if (name, key) not in self.entries:
             derivative = self.derivatives[name]
             formulas = dict(derivative.dispatch)[key]
             self.entries[name, key] = NodeAnalysis(
-                self.namespace, self.by_name[name], derivative, formulas, self.errors
+                self.namespace,
+                self.by_name[name],
+                derivative,
+                formulas,
+                self.errors,
+                self._written(name),
             )
         return self.entries[name, key]
 

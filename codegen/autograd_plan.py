@@ -256,6 +256,7 @@ class AutogradPlan:
     tensors: tuple[str, ...] = ()  # parameters that hold tensors; no new result may be one of them
     may_share: bool = False  # new results may share memory with arguments, as a tag says
     results: tuple[ResultPlan, ...] = ()
+    edges: tuple[str, ...] = ()  # what the node's gradients are of: parameters, or no tensor
     watched: tuple[str, ...] = ()  # recorded only if one of these parameters requires grad
     saves: tuple[SaveStep, ...] = ()  # before the kernel runs
     saves_after: tuple[SaveStep, ...] = ()

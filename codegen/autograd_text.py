@@ -68,7 +68,7 @@ def kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) -
         checks=list(_write_checks(name, autograd)),
         originals=list(_originals(autograd)),
         node=node.name,
-        edges=[e.parameter for e in node.edges],
+        edges=autograd.edges,
         saved=[
             *(f"    node->{e.argument}_size = {e.parameter}.size();" for e in lists),
             *map(_save, autograd.saves),

@@ -20,6 +20,7 @@ from .structured_analysis import Group, is_structured_kernel
 from .structured_calls import structured_kernels
 
 _BATCHED, _UNDER_VMAP = "FuncTorchBatchedDecomposition", "FuncTorchVmapMode"
+_LEGACY_BATCHED = "Batched"
 _AUTOCAST = {
     "AutocastCPU": "at::kCPU",
     "AutocastCUDA": "at::kCUDA",
@@ -61,7 +62,18 @@ def kernels_of(
     computing = (*generated, *(_kernel(namespace, operator, entry) for entry in entries))
     kernels = tuple(with_dtype_checks(source or (group.out if group else operator), computing))
     is_traced = forms.traced(operator) is not None
-    return (*kernels, *_decompositions(operator, kernels, is_traced))
+    batched = _legacy_batched(operator, kernels)
+    return (*kernels, *_decompositions(operator, kernels, is_traced), *batched)
+
+
+def _legacy_batched(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:
+    """The composite kernel that makes a view of a batch of tangents, as torch.autograd batches them
+    (`is_grads_batched`), whose fallback takes no views."""
+    own = {kernel.key for kernel in kernels}
+    if operator.func.is_view and not operator.func.mutated and _LEGACY_BATCHED not in own:
+        for kernel in kernels:
+            if kernel.key == "CompositeExplicitAutograd":
+                yield dataclasses.replace(kernel, key=_LEGACY_BATCHED, is_declared=False)
 
 
 def _decompositions(

@@ -64,12 +64,13 @@ def kernel_plan(
         tensors=_tensor_parameters(scope),
         may_share=_MAY_SHARE in operator.tags,
         results=scope.results,
-        watched=_watched(scope, node),
+        edges=_edges(scope, entry, node),
+        watched=_watched(scope, entry),
         saves=tuple(_save(scope, s) for s in node.saved if s.member not in after),
         saves_after=tuple(_save(scope, s) for s in node.saved if s.member in after),
         tangents=tangents,
         has_aliases=bool(operator.func.mutated) or operator.func.is_view,
-        not_views=tuple(r.written for r in scope.flow if r.written and len(scope.flow) > 1),
+        not_views=tuple(r.written for r in scope.flow if r.written and len(scope.results) > 1),
         not_complex=() if operator.complex_autograd else _new_tensors(scope),
         originals=_originals(scope, node, tangents),
         asides=_asides(scope, node),
@@ -77,11 +78,22 @@ def kernel_plan(
     )
 
 
-def _watched(scope: FormulaScope, node: NodePlan) -> tuple[str, ...]:
+def _watched(scope: FormulaScope, entry: NodeAnalysis) -> tuple[str, ...]:
     """The parameters of which one must require grad for the node to be recorded: those with a
     gradient, and those that are overwritten, whose history ends."""
-    edges = [edge.parameter for edge in node.edges]
+    edges = [scope.parameter(name) for name in entry.with_gradient]
     return tuple(dict.fromkeys([*edges, *(r.written for r in scope.flow if r.written)]))
+
+
+def _edges(scope: FormulaScope, entry: NodeAnalysis, node: NodePlan) -> tuple[str, ...]:
+    """Where the node's gradients go. One that it has for in-place forms alone goes nowhere here."""
+    written = {r.written for r in scope.flow}
+    return tuple(
+        edge.parameter
+        if edge.argument in entry.with_gradient or scope.parameter(edge.argument) in written
+        else "at::Tensor()"
+        for edge in node.edges
+    )
 
 
 def _undeclared(scope: FormulaScope, entry: NodeAnalysis) -> list[Argument]:

@@ -50,8 +50,11 @@ class NodeAnalysis:
         derivative: Derivative,
         formulas: tuple[Formula, ...],
         errors: Errors,
+        written: str | None = None,
     ) -> None:
+        """written: the argument that the only result of the operator or its in-place form is."""
         self.namespace, self.errors, self.derivative = namespace, errors, derivative
+        self.written = written
         self.scope = FormulaScope(operator, derivative, formulas, errors)
         self.gradients: dict[str, Formula] = {}  # argument -> its formula
         self.backward: list[Formula] = []
@@ -105,16 +108,7 @@ class NodeAnalysis:
 
     def node(self, name: str) -> NodePlan:
         """The node; meaningful only where no error was noted."""
-        order = [self.scope.arguments[n] for n in self.with_gradient]
-        edges = tuple(
-            EdgePlan(
-                a.name,
-                cpp_names.parameter_name(a.name),
-                a.type.name == "List",
-                a.type.plain == "Tensor?",
-            )
-            for a in order
-        )
+        edges = self._edges()
         index = {edge.argument: i for i, edge in enumerate(edges)}
         guarded = not any(edge.is_list for edge in edges)
         saved: dict[str, SavedPlan] = {}
@@ -130,6 +124,8 @@ class NodeAnalysis:
                     hint = f"of '{before.source}' and of '{item.source}': rename an argument"
                     self.errors.add(formula.location, what, hint)
             gradients.append(self._gradient(targets, text, formula))
+        if self.written is not None and self.written not in self.with_gradient:
+            gradients.append(self._lost())
         texts = [formula.text for formula in self.backward]
         return NodePlan(
             name,
@@ -139,6 +135,29 @@ class NodeAnalysis:
             tuple(sorted(set().union(*(calls_of(text, self.namespace) for text in texts)))),
             any(n.text == "retain_variables" for text in texts for n in free_names(text)),
             self.derivative.location.file_line,
+        )
+
+    def _edges(self) -> tuple[EdgePlan, ...]:
+        """Where the gradients go. What is written to comes first, with a gradient or without: where
+        it is a view, torch takes the first one for that of the part of its base."""
+        order = sorted(self.with_gradient, key=lambda name: name != self.written)
+        if self.written is not None and self.written not in order:
+            order.insert(0, self.written)
+        return tuple(
+            EdgePlan(
+                a.name,
+                cpp_names.parameter_name(a.name),
+                a.type.name == "List",
+                a.type.plain == "Tensor?",
+            )
+            for a in map(self.scope.arguments.__getitem__, order)
+        )
+
+    def _lost(self) -> GradientPlan:
+        """Of the value that was there before: zeros, since for none the base would lose its own."""
+        line = SourceLine(self.derivative.location.source.name, self.derivative.location.line)
+        return GradientPlan(
+            (0,), "at::zeros_like(grad)", line, (("grad", 0),), False, is_missing=True
         )
 
     def _gradient(self, targets: tuple[int, ...], text: str, formula: Formula) -> GradientPlan:

@@ -142,8 +142,10 @@ class TangentAnalysis:
             self.errors.add(formula.location, what)
         self._check_called_again(formula)
         arguments = [f"{n}_t" if n in self.tensors else n for n in self.scope.arguments]
-        # An inherited formula is of the functional form, whose name the node's operator has.
-        handle = self._functional_handle() if self.inherits else f"operators::{self.handle}"
+        # An inherited formula is of the functional form, whose name the node's operator has. What
+        # makes its argument a view of itself does so to the tangent, whatever that is.
+        is_other = self.inherits and not self.scope.operator.is_inplace_view
+        handle = self._functional_handle() if is_other else f"operators::{self.handle}"
         call = f"{handle}::call({', '.join(arguments)})"
         if len(self.scope.results) == 1:
             return call

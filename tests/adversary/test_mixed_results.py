@@ -11,6 +11,7 @@ import pytest
 import torch
 from library_build import build_and_load
 from torch.func import functionalize
+from torch.testing import assert_close
 
 from torchext.testing import check
 from torchext.testing.report import State
@@ -497,3 +498,44 @@ def test_a_formula_passes_a_missing_tensor_on_as_one(given, ops) -> None:
 def test_kernels_are_given_no_undefined_tensor_by_callers_in_cpp(ops) -> None:
     x = torch.rand(3)
     assert_same(ops.called_with_undefined(x), [x * x] * 3)
+
+
+# Written to as views
+
+
+INTO_VIEWS = {
+    "middle": lambda o, x, y, into: o.middle(x, into, 0.5),
+    "second": lambda o, x, y, into: o.second(torch.zeros(2), into),
+    "accumulated": lambda o, x, y, into: o.accumulated(x, into),
+    "ruled": lambda o, x, y, into: o.ruled(x, into),
+}
+
+
+@pytest.mark.parametrize("wanted", [(0,), (1,), (0, 1)], ids=str)
+@pytest.mark.parametrize("is_view", [True, False], ids=["view", "whole"])
+@pytest.mark.parametrize("name", INTO_VIEWS)
+def test_what_is_written_to_may_be_a_view(name: str, is_view: bool, wanted, ops) -> None:
+    """torch takes the first gradient of a node for that of the part of the base: the others of the
+    operator's arguments must not be lost, nor the base's own."""
+
+    def gradients(call):
+        x = torch.linspace(-1, 2, 6).reshape(2, 3).requires_grad_()
+        leaf = torch.linspace(1, 3, 18).reshape(3, 2, 3).requires_grad_()
+        base = leaf * 3 if is_view else leaf[1] * 3
+        call(x, base[1] if is_view else base)
+        loss = (base * torch.linspace(1, 2, base.numel()).reshape(base.shape)).sum()
+        inputs = [(x, leaf)[i] for i in wanted]
+        return torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)
+
+    actual = gradients(lambda x, into: INTO_VIEWS[name](ops, x, x, into))
+
+    def written_outside(x, into):
+        into.copy_(INTO_VIEWS[name](ops, x, x, into.clone()))
+
+    assert_close(actual, gradients(written_outside))
+
+
+def test_results_that_are_views_beside_others_are_refused(ops) -> None:
+    x, base = torch.ones(2, 3, requires_grad=True), torch.ones(2, 2, 3)
+    with pytest.raises(RuntimeError, match="'out' is a view, and an operator with several"):
+        ops.mixed(x, base[0])

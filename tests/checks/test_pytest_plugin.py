@@ -12,7 +12,7 @@ import pytest
 from library_build import ROOT
 
 CHECKS = 16
-TESTS = 94 * CHECKS
+TESTS = 99 * CHECKS
 
 
 def run_pytest(folder, *arguments, pytest=(sys.executable, "-m", "pytest")):

@@ -2229,6 +2229,18 @@ const bool registered_compositeexplicitautograd_0 = library().add(
     c10::DispatchKey::CompositeExplicitAutograd,
     &register_compositeexplicitautograd_0);
 
+// native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
+::std::vector<at::Tensor> batched_halves(const at::Tensor& self) {
+  return distinct_view(::goldens::native::halves(self), self);
+}
+
+void register_batched_0(torch::Library& m) {
+  m.impl("halves", TORCH_FN(batched_halves));
+}
+
+const bool registered_batched_0 =
+    library().add(torch::Library::IMPL, c10::DispatchKey::Batched, &register_batched_0);
+
 void register_compositeimplicitautograd_0(torch::Library& m) {
   m.impl("halve", TORCH_FN(::goldens::native::halve));
 }

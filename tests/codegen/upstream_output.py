@@ -30,8 +30,8 @@ _STRUCTURED = re.compile(
 )
 _CHECK = re.compile(r'same_device\.check\(\s*"(\w+)",\s*(\w+)\s*\)')
 _GUARD = re.compile(r"OptionalDeviceGuard guard\(\s*device_of\(\s*(\w+)\s*\)\s*\)")
-# torchgen leaves these to functorch's lists, or decides when it runs.
-_NOT_OF_TORCHGEN = "FuncTorchBatchedDecomposition", "FuncTorchVmapMode", "Functionalize"
+# torchgen leaves these to lists of ATen and functorch, or decides when it runs.
+_NOT_OF_TORCHGEN = "Batched FuncTorchBatchedDecomposition FuncTorchVmapMode Functionalize".split()
 _WITH_CUDA = re.compile(r"^#ifdef TORCHEXT_WITH_CUDA$(.*?)^#endif", re.MULTILINE | re.DOTALL)
 
 
@@ -94,7 +94,8 @@ class Output:
                     place = (op, block.group(3))
                     if place[1] in _NOT_OF_TORCHGEN:
                         registered = _registration(payload, wrappers, needs_cuda)
-                        composite = found[op, "CompositeImplicitAutograd"]
+                        kind = "Explicit" if place[1] == "Batched" else "Implicit"
+                        composite = found[op, f"Composite{kind}Autograd"]
                         assert registered.function == composite.function
                         continue
                     if "_form_of(" in payload or "view_copy_of(" in payload:

@@ -33,7 +33,7 @@ class Examples {
   explicit Examples(const BatchedCall& call)
       : call_(call),
         changes_layouts_(call.op().hasTag(at::Tag::inplace_view)),
-        writes_to_copies_(is_recorded() && !changes_layouts_) {}
+        writes_to_copies_(!changes_layouts_ && (is_recorded() || is_differentiated_call(call))) {}
 
   /// `before(index)` runs before the call of each example, of which there is one at least.
   template <typename F>
@@ -51,6 +51,15 @@ class Examples {
   }
 
  private:
+  static bool is_differentiated_call(const BatchedCall& call) {
+    bool found = false;
+    const auto ask = [&found](const at::Tensor& t) { found = found || is_differentiated(t); };
+    for (const c10::IValue& value : call.values()) {
+      for_each_boxed_tensor(ask, value);
+    }
+    return found;
+  }
+
   const c10::FunctionSchema& schema() const {
     return call_.schema();
   }
@@ -368,7 +377,8 @@ class Examples {
 
   const BatchedCall& call_;
   const bool changes_layouts_;
-  // Inductor loses what an operator writes to a part of a tensor whose sizes are symbolic.
+  // Of what is written to a part of a tensor Inductor loses some where its sizes are symbolic; and
+  // a node that saves the part sees a version that rises with each of the others.
   const bool writes_to_copies_;
   std::vector<torch::jit::Stack> given_;
   std::vector<torch::jit::Stack> returned_;

@@ -189,7 +189,9 @@ class FunctionalFormOf final : public detail::DeclaredForm {
     bool is_meta = false;
     for (const c10::IValue& value : values) {
       detail::for_each_boxed_tensor(
-          [&](const at::Tensor& t) { is_meta |= t.key_set().has_backend(c10::BackendComponent::MetaBit); },
+          [&](const at::Tensor& t) {
+            is_meta |= t.key_set().has_backend(c10::BackendComponent::MetaBit);
+          },
           value);
     }
     const c10::FunctionSchema& schema = writing.schema();

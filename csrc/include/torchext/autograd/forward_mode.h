@@ -182,8 +182,13 @@ inline at::Tensor view_in_place(const at::Tensor& tangent, const at::Tensor& vie
       shares_memory(view, tangent),
       "the formula of a tangent gives a tensor that is no view of it, for an operator that makes "
       "its argument a view of itself");
-  return tangent.as_strided__symint(
-      view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
+  const at::Tensor found =
+      tangent.as_strided__symint(view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
+  TORCH_CHECK(
+      found.sym_sizes() == view.sym_sizes() && found.sym_strides() == view.sym_strides(),
+      "a batch of tangents was not made a view of itself: an operator that makes its argument one "
+      "needs 'auto_linear' for the tangent");
+  return found;
 }
 
 /// Gives a result its tangent. What was written to has its tangent written to, where it has one.
