@@ -5,6 +5,7 @@
 #   make demo                                            train a small model with the operators
 #   make upstream                                        all of PyTorch's derivatives, out of tree
 #   make fuzz                                            100,000 specs for the code generator
+#   make fuzz-operators                                  10,000 made-up operators against ATen's
 #   make sanitize                                        the operators under ASan, UBSan and TSan
 #   make leaks                                           100,000 calls of each operator on the CPU
 #   make matrix                                          make test on every torch that is supported
@@ -25,7 +26,7 @@ given = $(filter command line environment,$(origin $(1)))
 CUDA_VENV := $(if $(call given,VENV),$(VENV),.venv-214)
 CUDA_TORCH := $(if $(call given,TORCH),$(TORCH),torch==2.14.1)
 
-.PHONY: venv build demo test test-cuda upstream fuzz sanitize leaks matrix lint clean FORCE
+.PHONY: venv build demo test test-cuda upstream fuzz fuzz-operators sanitize leaks matrix lint clean FORCE
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.installed
@@ -72,6 +73,11 @@ FUZZ_CASES ?= 100000
 fuzz: $(VENV)/.installed
 	TORCHEXT_FUZZ_CASES=$(FUZZ_CASES) $(BIN)/python -m pytest -q --hypothesis-show-statistics \
 	    tests/fuzz/test_fuzz.py
+
+# Built in batches, each 6 minutes on two cores; FUZZ_OPERATORS says how many operators.
+FUZZ_OPERATORS ?= 10000
+fuzz-operators: build
+	PYTHONPATH=tests $(BIN)/python tests/fuzz/composed.py --operators $(FUZZ_OPERATORS)
 
 # A copy in build/sanitize is built for each kind; about half an hour on two cores.
 sanitize: $(VENV)/.installed

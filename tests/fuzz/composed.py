@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds composed operators into libraries, in batches, and compares them with their references.
+
+`make fuzz-operators`: each batch in a process of its own,
+in a folder below build/fuzz. Prints every difference, and how to draw its batch again; ends with 1
+where there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from compositions import Composition, overload_sets, texts
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from library_build import build
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+_SETUP = """\
+from setuptools import setup
+
+from torchext.build import BuildExtension, OpLibrary
+
+library = OpLibrary(
+    "{namespace}_library",
+    namespace="{namespace}",
+    native_functions="native_functions.yaml",
+    derivatives="derivatives.yaml",
+    sources=["kernels.cpp"],
+)
+setup(name="{namespace}", ext_modules=[library], cmdclass={{"build_ext": BuildExtension}})
+"""
+
+
+def drawn(count: int, number: int) -> list[Composition]:
+    """So many operators, or a few more, always the same for a number."""
+    found: list[Composition] = []
+    names = iter(range(count))
+
+    @seed(number)
+    @settings(max_examples=count, database=None, deadline=None, phases=[Phase.generate],
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(overload_sets("@"))
+    def draw(cases: list[Composition]) -> None:
+        if len(found) < count:
+            index = next(names)
+            found.extend(case.called(f"f{index}") for case in cases)
+
+    draw()
+    return found
+
+
+def write(folder: Path, namespace: str, cases: list[Composition]) -> None:
+    """A project of a library with the operators."""
+    folder.mkdir(parents=True, exist_ok=True)
+    native, derivatives, kernels = texts(cases, namespace)
+    (folder / "native_functions.yaml").write_text(native)
+    (folder / "derivatives.yaml").write_text(derivatives)
+    (folder / "kernels.cpp").write_text(kernels)
+    (folder / "setup.py").write_text(_SETUP.format(namespace=namespace))
+
+
+def compare(namespace: str, folder: Path, cases: list[Composition], check: bool) -> list[str]:
+    """Every difference between the operators of a library that is built and their references."""
+    import torch
+    from composed_calls import differences
+
+    import torchext
+    from torchext import testing
+
+    ops = torchext.load_library(folder / f"{namespace}_library.so")
+    found = []
+    if check:
+        names = [n for case in cases for n in (case.name, case.inplace, case.out) if n is not None]
+        report = testing.check(namespace, operators=names, raise_exception=False)
+        found += [f"check: {cell}" for cell in report.failures]
+    for case in cases:
+        for dtype in (torch.float64, torch.complex128):
+            found += [f"{case.schema}: {what}" for what in differences(ops, case, dtype)]
+    return found
+
+
+def run(number: int, count: int, check: bool) -> int:
+    """Build and compare one batch; how many differences there are."""
+    namespace = f"composed{number}"
+    cases = drawn(count, number)
+    sources = ROOT / "build" / "fuzz" / namespace
+    write(sources, namespace, cases)
+    begun = time.monotonic()
+    folder = build(sources)
+    built = time.monotonic()
+    found = compare(namespace, folder, cases, check)
+    for what in found:
+        print(f"batch {number}: {what}", flush=True)
+    print(
+        f"batch {number}: {len(cases)} operators, {len(found)} differences, "
+        f"built in {built - begun:.0f} s, compared in {time.monotonic() - built:.0f} s",
+        flush=True,
+    )
+    return len(found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--operators", type=int, default=10_000)
+    parser.add_argument("--batch", type=int, default=100, help="operators of a library")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first batch")
+    parser.add_argument("--only", action="store_true", help="this batch, in this process")
+    parser.add_argument("--without-check", action="store_true", help="of torchext.testing")
+    options = parser.parse_args()
+    if options.only:
+        return min(run(options.first, options.batch, not options.without_check), 1)
+    failed = []
+    count = -(-options.operators // options.batch)
+    for number in range(options.first, options.first + count):
+        command = [sys.executable, __file__, "--only", "--first", str(number)]
+        command += ["--batch", str(options.batch)]
+        command += ["--without-check"] if options.without_check else []
+        done = subprocess.run(command, check=False)
+        if done.returncode:
+            failed.append(number)
+    print(f"{count} batches of {options.batch} operators, {len(failed)} with differences: {failed}")
+    return min(len(failed), 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
