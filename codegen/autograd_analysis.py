@@ -20,7 +20,7 @@ from .forms import FunctionalForms
 from .kernel_analysis import kernel_plan
 from .model import NON_DIFFERENTIABLE, Beside, Derivative, Formula, Operator
 from .node_analysis import NodeAnalysis
-from .schema import OperatorName, Return, Schema
+from .schema import Argument, OperatorName, Return, Schema
 
 _COMPOSITE_IMPLICIT = {"CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor"}
 _DEFAULT = "Default"
@@ -166,21 +166,16 @@ class AutogradAnalysis:
             self.namespace, operator, self._entry(source, key), self.nodes.get((source, key))
         )
 
-    def _written(self, name: OperatorName) -> str | None:
-        """The argument whose history the nodes of an entry become, where that has one result."""
-        func = self.by_name[name].func
-        if name in self._of_inplace_forms:
-            return func.arguments[0].name
-        written = func.written_results
-        if len(written) != 1 or written[0] is None or written[0].type.name == "List":
-            return None
-        return written[0].name
+    def _written_results(self, name: OperatorName) -> tuple[Argument | None, ...]:
+        """The arguments that the results are of the operator or of an in-place form of it."""
+        form = self._inplace_forms.get(name, self.by_name[name])
+        return form.func.written_results
 
     @cached_property
-    def _of_inplace_forms(self) -> set[OperatorName]:
-        """The entries by which in-place forms that have none are differentiated."""
-        sources = ((op.name, self._source(op)) for op in self.by_name.values())
-        return {source for name, source in sources if source is not None and source != name}
+    def _inplace_forms(self) -> dict[OperatorName, Operator]:
+        """The in-place forms that have no entry, by those that differentiate them."""
+        sources = ((op, self._source(op)) for op in self.by_name.values())
+        return {source: op for op, source in sources if source is not None and source != op.name}
 
     def _entry(self, name: OperatorName, key: str) -> NodeAnalysis:
         """The analysis of an entry's formulas, made once: in-place forms share it."""
@@ -193,7 +188,7 @@ class AutogradAnalysis:
                 derivative,
                 formulas,
                 self.errors,
-                self._written(name),
+                self._written_results(name),
             )
         return self.entries[name, key]
 

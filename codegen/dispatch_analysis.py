@@ -73,7 +73,9 @@ def _legacy_batched(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iter
     if operator.func.is_view and not operator.func.mutated and _LEGACY_BATCHED not in own:
         for kernel in kernels:
             if kernel.key == "CompositeExplicitAutograd":
-                yield dataclasses.replace(kernel, key=_LEGACY_BATCHED, is_declared=False)
+                yield dataclasses.replace(
+                    kernel, key=_LEGACY_BATCHED, is_declared=False, view_function="batched_view"
+                )
 
 
 def _decompositions(
@@ -87,7 +89,8 @@ def _decompositions(
             continue
         if operator.vmap is None and not own & {_BATCHED, "FuncTorchBatched"}:
             yield dataclasses.replace(kernel, key=_BATCHED, is_declared=False)
-            if not operator.func.is_out and _UNDER_VMAP not in own:
+            is_alone = own == {"CompositeImplicitAutograd"}  # no autocast, no formula is above it
+            if is_alone and not operator.func.is_out:
                 # Where no argument is batched its parts may draw random numbers all the same.
                 yield dataclasses.replace(kernel, key=_UNDER_VMAP, is_declared=False)
         has_aliases = operator.func.mutated or operator.func.is_view

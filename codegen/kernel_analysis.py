@@ -70,7 +70,7 @@ def kernel_plan(
         saves_after=tuple(_save(scope, s) for s in node.saved if s.member in after),
         tangents=tangents,
         has_aliases=bool(operator.func.mutated) or operator.func.is_view,
-        not_views=tuple(r.written for r in scope.flow if r.written and len(scope.results) > 1),
+        not_views=tuple(r.written for r in scope.flow if r.written and len(scope.flow) > 1),
         not_complex=() if operator.complex_autograd else _new_tensors(scope),
         originals=_originals(scope, node, tangents),
         asides=_asides(scope, node),
@@ -184,7 +184,7 @@ def _is_saved_aside(scope: FormulaScope, saved: SavedPlan) -> bool:
         return False
     result = scope.by_result.get(saved.source) if saved.is_output else None
     if result is not None:
-        return result.is_argument and not result.is_differentiable
+        return result.written is not None and not result.is_differentiable
     return _is_written_aside(scope, saved.source)
 
 
@@ -195,7 +195,9 @@ def _save(scope: FormulaScope, saved: SavedPlan) -> SaveStep:
     if saved.kind is SavedKind.VALUE:
         value = saved.value.replace("{}", parameter)
     elif _is_saved_aside(scope, saved):
-        value = f"save({parameter}_aside.written())"
+        value = f"{_aside(scope, saved)}_aside.written()"
+        is_missing = saved.is_output and scope.by_result[saved.source].is_optional
+        value = f"save(given_or({value}, {parameter}))" if is_missing else f"save({value})"
     elif saved.is_output:
         result = scope.by_result[saved.source]
         value = f"save({parameter}, true)"
@@ -228,7 +230,13 @@ def _originals(
 def _asides(scope: FormulaScope, node: NodePlan) -> tuple[str, ...]:
     """The written parameters that backward reads and no gradient flows to."""
     saved = (s for s in node.saved if _is_saved_aside(scope, s))
-    return tuple(dict.fromkeys(scope.parameter(s.source) for s in saved))
+    return tuple(dict.fromkeys(_aside(scope, s) for s in saved))
+
+
+def _aside(scope: FormulaScope, saved: SavedPlan) -> str:
+    """The parameter that is written to, whether a result is named or the argument."""
+    result = scope.by_result.get(saved.source) if saved.is_output else None
+    return scope.parameter(saved.source) if result is None else str(result.written)
 
 
 def _tensors(arguments: Iterable[Argument]) -> tuple[Tensors, ...]:

@@ -18,6 +18,7 @@ from .formula_checks import GRADS, FormulaChecks
 from .formula_scope import FormulaScope
 from .model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
 from .saved_attributes import take_attributes
+from .schema import Argument
 
 # Names that a node and its function use themselves.
 _USED = frozenset(
@@ -50,12 +51,12 @@ class NodeAnalysis:
         derivative: Derivative,
         formulas: tuple[Formula, ...],
         errors: Errors,
-        written: str | None = None,
+        written: tuple[Argument | None, ...],
     ) -> None:
-        """written: the argument that the only result of the operator or its in-place form is."""
+        """written: for each result the argument that it is, of the operator or an in-place form."""
         self.namespace, self.errors, self.derivative = namespace, errors, derivative
-        self.written = written
         self.scope = FormulaScope(operator, derivative, formulas, errors)
+        self.written = self._only_written(written)
         self.gradients: dict[str, Formula] = {}  # argument -> its formula
         self.backward: list[Formula] = []
         self.forward: list[Formula] = []
@@ -75,6 +76,13 @@ class NodeAnalysis:
         for formula in self.forward:
             each = self.scope.is_elementwise(formula.text) or self.is_foreach(formula)
             checks.check_tangent(formula, set(self.with_gradient), each)
+
+    def _only_written(self, written: tuple[Argument | None, ...]) -> str | None:
+        """The argument that the only differentiable result is, whose history the node becomes."""
+        flow = [index for index, r in enumerate(self.scope.results) if r.is_differentiable]
+        arg = written[flow[0]] if len(flow) == 1 else None
+        is_tensor = arg is not None and arg.type.plain in ("Tensor", "Tensor?")
+        return arg.name if is_tensor and arg.name in self.scope.arguments else None
 
     def is_foreach(self, formula: Formula) -> bool:
         """Whether a tangent is given per element of its lists because the gradients are."""

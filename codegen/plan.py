@@ -110,6 +110,7 @@ class KernelPlan:
     returned: Returned | None = None  # where what the kernel wrote to copies is written back
     optionals: tuple[str, ...] = ()  # parameters that hold optional tensors
     viewed: tuple[str, ...] = ()  # parameters that the kernel's only result is a view of
+    view_function: str = "distinct_view"  # what makes another tensor of such a result
 
     @property
     def declared(self) -> Signature | None:
@@ -119,9 +120,8 @@ class KernelPlan:
     @property
     def is_wrapped(self) -> bool:
         """Whether a generated function runs before the kernel."""
-        is_checked = bool(self.dtype_checks or self.device_checks)
-        changes = bool(self.laid_out or self.optionals or self.viewed)
-        return is_checked or changes or self.device_guard is not None
+        changes = self.laid_out or self.optionals or self.viewed
+        return bool(self.dtype_checks or self.device_checks or changes or self.device_guard)
 
 
 @dataclass(frozen=True)

@@ -67,18 +67,18 @@ os.register_at_fork(
 
 
 def suspend_overrides_in_program_makers() -> None:
-    """See to it, once in a process and before anything is overridden."""
+    """See to it, before anything is overridden."""
     global _is_watching
-    if _is_watching:
+    if _is_watching and not _missing & sys.modules.keys():
         return
     with _lock:
-        if _is_watching:
-            return
-        _missing.update(_MAKERS)
-        sys.meta_path.insert(0, _Finder())
-        for name in _MAKERS:
-            if name in sys.modules:
-                _replace_makers(importlib.import_module(name))  # waits where it is being imported
+        if not _is_watching:
+            _missing.update(_MAKERS)
+            if _finder not in sys.meta_path:
+                sys.meta_path.insert(0, _finder)
+        # and what another thread was about to import when this was asked first
+        for name in _missing & sys.modules.keys():
+            _replace_makers(importlib.import_module(name))  # waits where it is being imported
         _is_watching = True
 
 
@@ -86,14 +86,23 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Replaces the functions of a module as soon as it has been imported."""
 
     def find_spec(self, name, path=None, target=None):
-        if name not in _missing:
+        if name not in _missing or getattr(_asked, "name", None) == name:
             return None
-        for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(name, path, target)
-            if spec is not None:
-                spec.loader.exec_module = functools.partial(_execute, spec.loader.exec_module)
-                return spec
+        _asked.name = name  # by a finder that asks all the others
+        try:
+            for finder in sys.meta_path:
+                find = None if finder is self else getattr(finder, "find_spec", None)
+                spec = find(name, path, target) if find is not None else None
+                if spec is not None:
+                    spec.loader.exec_module = functools.partial(_execute, spec.loader.exec_module)
+                    return spec
+        finally:
+            _asked.name = None
         return None
+
+
+_finder = _Finder()
+_asked = threading.local()  # the module that this thread looks for
 
 
 def _execute(execute, module: types.ModuleType) -> None:

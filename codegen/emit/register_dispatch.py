@@ -226,7 +226,7 @@ def _call(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[str]:
     """The statements that call the kernel, write copies back and return the results."""
     written_back = list(write_back_lines(kernel.laid_out))
     for name in kernel.viewed:
-        call = f"distinct_view({call}, {name})"
+        call = f"{kernel.view_function}({call}, {name})"
     if not written_back:
         yield f"  return {call};"
     elif signature.result == "void":

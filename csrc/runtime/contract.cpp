@@ -108,6 +108,18 @@ const void* memory_of(const at::Tensor& t) {
   return t.unsafeGetTensorImpl();
 }
 
+// Whether two tensors of one memory are parts of it. Of those with gaps in them, as columns of a
+// matrix, ATen does not say so: they are where they are not laid out alike.
+bool are_apart(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.has_storage()) {
+    return false;
+  }
+  const at::MemOverlapStatus status = at::get_overlap_status(a, b);
+  const bool is_one = a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
+                      a.strides() == b.strides();
+  return status == at::MemOverlapStatus::No || (status == at::MemOverlapStatus::TooHard && !is_one);
+}
+
 // A copy that promotes as the tensor does.
 at::Tensor copy_of(const at::Tensor& t) {
   at::Tensor copy = t.clone();
@@ -249,10 +261,7 @@ void Contract::check_apart(const std::vector<at::Tensor>& results) const {
   std::sort(sorted.begin(), sorted.end());
   for (size_t i = 0; i < sorted.size(); ++i) {
     for (size_t k = i + 1; k < sorted.size() && sorted[k].first == sorted[i].first; ++k) {
-      const bool is_apart =
-          sorted[i].second->has_storage() &&
-          at::get_overlap_status(*sorted[i].second, *sorted[k].second) == at::MemOverlapStatus::No;
-      if (!is_apart) {
+      if (!are_apart(*sorted[i].second, *sorted[k].second)) {
         refuse("returned the same memory twice; each result is a tensor of its own");
       }
     }

@@ -574,3 +574,22 @@ def test_compiled_code_has_no_view_of_other_sign(ops, backend: str) -> None:
     compiled = _compiled(computed, ops.minus, {"backend": backend})
     with pytest.raises(Exception, match="viewtest::minus returns a view of other sign"):
         compiled(torch.ones(3))
+
+
+def test_a_batch_of_gradients_is_not_differentiated_past_the_formula(ops) -> None:
+    class Turned(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            return x.t().clone()
+
+        @staticmethod
+        def backward(context, grad):
+            return ops.turn(grad, 0, 1)
+
+    x = torch.rand(3, 4, requires_grad=True)
+    grads = torch.rand(2, 4, 3, requires_grad=True)
+    y = Turned.apply(x)
+    (found,) = torch.autograd.grad(y, x, grads.detach(), is_grads_batched=True, retain_graph=True)
+    assert_close(found, grads.detach().mT)
+    with pytest.raises(RuntimeError, match="cannot be differentiated again through an operator"):
+        torch.autograd.grad(y, x, grads, is_grads_batched=True, create_graph=True)

@@ -608,3 +608,50 @@ def test_every_new_result_is_compared_with_every_argument() -> None:
     assert not autograd.may_share
     tagged = spec(schema).replace("\n", "\n  tags: maybe_aliasing_or_mutating\n", 1)
     assert operator(plan(tagged, text), "f").autograd.may_share
+
+
+def edges(found, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The arguments that a node has gradients of, and what the kernel says they are."""
+    autograd = operator(found, name).autograd
+    return tuple(edge.argument for edge in autograd.node.edges), autograd.edges
+
+
+def test_what_is_written_to_is_the_first_edge_wherever_it_stands() -> None:
+    schema = "f(Tensor x, Tensor(a!) out) -> Tensor(a!)"
+    found = plan(spec(schema), formulas(schema, x="grad", out="grad * 2"))
+    assert edges(found, "f") == (("out", "x"), ("out", "x"))
+    found = plan(spec(schema), formulas(schema, x="grad", out="non_differentiable"))
+    assert edges(found, "f") == (("out", "x"), ("out", "x"))
+    (lost,) = [g for g in operator(found, "f").autograd.node.gradients if g.is_missing]
+    assert (lost.edges, lost.expression) == ((0,), "at::zeros_like(grad)")
+
+
+@pytest.mark.parametrize("first", ["float s", "Tensor[] s", "Tensor s"])
+def test_an_in_place_form_may_write_to_another_argument_than_the_first(first: str) -> None:
+    new, in_place = f"f({first}, Tensor x) -> Tensor", f"f_({first}, Tensor(a!) x) -> Tensor(a!)"
+    found = plan(spec(new) + spec(in_place), formulas(new, x="grad * 2"))
+    assert edges(found, "f") == edges(found, "f_") == (("x",), ("x",))
+    if first == "Tensor s":
+        found = plan(spec(new) + spec(in_place), formulas(new, s="grad", x="grad * 2"))
+        assert edges(found, "f") == edges(found, "f_") == (("x", "s"), ("x", "s"))
+        found = plan(spec(new) + spec(in_place), formulas(new, s="grad"))
+        assert edges(found, "f") == (("x", "s"), ("at::Tensor()", "s"))
+        assert edges(found, "f_") == (("x", "s"), ("x", "s"))
+
+
+def test_a_view_may_be_written_to_where_one_result_alone_is_differentiable() -> None:
+    schema = "f(Tensor(a!) x, Tensor y) -> (Tensor(a!), Tensor)"
+    found = plan(spec(schema), formulas(schema, x="grad", y="grad"))
+    assert operator(found, "f").autograd.not_views == ()
+    found = plan(spec(schema), formulas(schema, x="grads[0]", y="grads[1]"))
+    assert operator(found, "f").autograd.not_views == ("x",)
+
+
+def test_what_may_be_missing_and_has_no_gradient_is_saved_aside() -> None:
+    schema = "f(Tensor x, Tensor(a!)? buffer=None) -> (Tensor, Tensor(a!))"
+    flags = "  output_differentiability: [True, False]\n"
+    text = formulas(schema, x="grad * result1").replace("\n", f"\n{flags}", 1)
+    autograd = operator(plan(spec(schema), text), "f").autograd
+    assert autograd.asides == ("buffer",)
+    (saved,) = autograd.saves_after
+    assert saved.value == "save(given_or(buffer_aside.written(), result1))"

@@ -92,6 +92,9 @@ def test_a_composite_operator_is_served_by_its_parts_in_every_vmap() -> None:
     assert keys("  vmap: pointwise\n") == set()
     own = f"    CompositeImplicitAutograd: f\n    {_BATCHED}: g\n"
     assert keys("", own) == {_BATCHED}
+    # what stands above its parts, casts or a formula, is not passed by where nothing is batched
+    assert keys("  autocast: fp32\n") == {"FuncTorchBatchedDecomposition"}
+    assert keys("", "    CPU: g\n    CompositeImplicitAutograd: f\n") == both - {_MODE}
     out = "f.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)"
     assert keys("", schema=out) == {"FuncTorchBatchedDecomposition"}
 

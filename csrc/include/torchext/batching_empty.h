@@ -219,18 +219,20 @@ class EmptyBatch {
       const torch::jit::Stack& returned,
       const F& f,
       torch::jit::Stack& results) const {
-    if (call_.op().hasTag(at::Tag::inplace_view)) {
-      lay_out_as(given);
-    }
+    torch::jit::Stack found; // whole, or none of it: another attempt may follow
     for (size_t i = 0; i < returned.size(); ++i) {
       const c10::Argument& result = call_.schema().returns()[i];
       const std::optional<c10::IValue> written = call_.written_argument(result);
       const auto view = [&](const at::Tensor& tensor) { return empty_view(given, tensor, result); };
-      results.push_back(
+      found.push_back(
           written           ? *written
           : is_view(result) ? map_boxed_tensors(view, returned[i])
                             : map_boxed_tensors(f, returned[i]));
     }
+    if (call_.op().hasTag(at::Tag::inplace_view)) {
+      lay_out_as(given);
+    }
+    results.insert(results.end(), found.begin(), found.end());
   }
 
   /// A view without elements of what a result views.

@@ -3,10 +3,13 @@
 // Views of one memory that no operator is called for.
 #pragma once
 
+#include <ATen/LegacyBatchedTensorImpl.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/view_as_complex.h>
 #include <ATen/ops/view_as_real.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
 
 #include <utility>
 #include <vector>
@@ -90,6 +93,32 @@ std::vector<at::Tensor> distinct_view(std::vector<at::Tensor> views, const Bases
     view = distinct_view(std::move(view), bases);
   }
   return views;
+}
+
+namespace detail {
+
+inline void check_not_recorded(const at::Tensor& base) {
+  const auto* batch = at::maybeGetBatchedImpl(base);
+  TORCH_CHECK(
+      batch == nullptr || !(c10::GradMode::is_enabled() && batch->value().requires_grad()),
+      "a batch of gradients (is_grads_batched) cannot be differentiated again through an operator "
+      "that returns a view; use torch.func.vmap");
+}
+
+inline void check_not_recorded(at::TensorList bases) {
+  for (const at::Tensor& base : bases) {
+    check_not_recorded(base);
+  }
+}
+
+} // namespace detail
+
+/// The same of a batch of gradients or tangents, as torch.autograd makes them: its views are made
+/// above autograd, which would record what the kernel is made of and not ask the operator's formula.
+template <typename Views, typename Bases>
+Views batched_view(Views views, const Bases& bases) {
+  detail::check_not_recorded(bases);
+  return distinct_view(std::move(views), bases);
 }
 
 } // namespace v1
