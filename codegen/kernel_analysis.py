@@ -88,12 +88,11 @@ def _watched(scope: FormulaScope, entry: NodeAnalysis) -> tuple[str, ...]:
 def _edges(scope: FormulaScope, entry: NodeAnalysis, node: NodePlan) -> tuple[str, ...]:
     """Where the node's gradients go. One that it has for in-place forms alone goes nowhere here."""
     written = {r.written for r in scope.flow}
-    return tuple(
-        edge.parameter
-        if edge.argument in entry.with_gradient or scope.parameter(edge.argument) in written
-        else "at::Tensor()"
-        for edge in node.edges
-    )
+    found = []
+    for edge in node.edges:
+        lost = f"only_view({edge.parameter})" if edge.parameter in written else "at::Tensor()"
+        found.append(edge.parameter if edge.argument in entry.with_gradient else lost)
+    return tuple(found)
 
 
 def _undeclared(scope: FormulaScope, entry: NodeAnalysis) -> list[Argument]:

@@ -111,6 +111,16 @@ inline void check_no_view(
   check_no_view(op, name, written.value_or(at::Tensor()), records);
 }
 
+/// The tensor where it is a view: its base gets zeros for the part whose value is gone. Where it is
+/// none, nothing is left of the value that was there.
+inline at::Tensor only_view(const at::Tensor& written) {
+  return written.defined() && written.is_view() ? written : at::Tensor();
+}
+
+inline at::Tensor only_view(const std::optional<at::Tensor>& written) {
+  return only_view(written.value_or(at::Tensor()));
+}
+
 /// Refuses to write to a leaf that requires grad, and the like, where the argument is given.
 inline void check_inplace(const std::optional<at::Tensor>& written, bool records) {
   if (has_tensor(written)) {
