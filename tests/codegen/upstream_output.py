@@ -160,7 +160,7 @@ def _registration(
     match = re.fullmatch(r"TORCH_FN\((\w+)\)", text)
     assert match, f"neither a kernel nor a wrapper: {payload}"
     function, wrapper, call = wrappers[match.group(1)]
-    if viewed := re.fullmatch(r"distinct_view\((.*),(\w+)\)", call):
+    if viewed := re.fullmatch(r"(?:distinct|batched)_view\((.*),(\w+)\)", call):
         assert viewed.group(2) in dict(map(reversed, function.parameters)), call
         call = viewed.group(1)
     called, _, arguments = call.removeprefix("::").partition("(")

@@ -18,7 +18,7 @@ BUILD = Path(__file__).absolute().parents[2] / "build" / "tests" / "upstream"
 # What aten lacks as well, so that fewer than all can be compared.
 AT_LEAST = {
     "schema": (75, 7), "value": (75, 7), "flags": (75, 7), "reverse": (75, 7), "forward": (70, 7),
-    "double": (70, 6), "writes": (15, 7),
+    "double": (70, 6), "writes": (15, 6),  # to what stands in a list of views aten writes nothing
 }  # fmt: skip
 VIEWS = 7
 
