@@ -207,7 +207,7 @@ def _with_casts(plans: list[OperatorPlan]) -> list[OperatorPlan]:
     """Mark the kernels whose name alone does not tell which C++ overload is meant."""
     types: dict[str, set[str]] = {}
     for kernel in (k for plan in plans for k in plan.kernels if k.signature):
-        types.setdefault(kernel.function, set()).add(kernel.signature.type)
+        types.setdefault(kernel.function, set()).add(kernel.declared.type)
     overloaded = {name for name, found in types.items() if len(found) > 1}
 
     def marked(kernel: KernelPlan) -> KernelPlan:

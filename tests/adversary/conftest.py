@@ -4,6 +4,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 from library_build import build
 
 
@@ -11,3 +12,12 @@ from library_build import build
 def loadingtest() -> Path:
     """The library of loadingtest/, built and not loaded."""
     return build(Path(__file__).parent / "loadingtest") / "loadingtest_library.so"
+
+
+@pytest.fixture
+def without_vmap_warnings():
+    """Quiet where torch's loops and ours say that they are slow."""
+    torch._C._functorch._set_vmap_fallback_warning_enabled(False)
+    yield
+    torch._C._functorch._set_vmap_fallback_warning_enabled(True)
+    torch._dynamo.reset()

@@ -24,20 +24,13 @@ RANDOMNESS = ["error", "same", "different"]
 MODES = [(r, b) for r in RANDOMNESS for b in (True, False)]
 NO_SAME = "Vmap does not currently support same randomness with a batched tensor input"
 
+pytestmark = pytest.mark.usefixtures("without_vmap_warnings")
+
 
 @pytest.fixture(scope="session")
 def ops():
     """The operators of vmaptest/."""
     return build_and_load(Path(__file__).parent / "vmaptest", "vmaptest_library.so")
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    """Without the warning of torch's loops and of ours."""
-    torch._C._functorch._set_vmap_fallback_warning_enabled(False)
-    yield
-    torch._C._functorch._set_vmap_fallback_warning_enabled(True)
-    torch._dynamo.reset()
 
 
 @dataclass(frozen=True)

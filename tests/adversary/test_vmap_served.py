@@ -19,20 +19,13 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 N = 3
 
+pytestmark = pytest.mark.usefixtures("without_vmap_warnings")
+
 
 @pytest.fixture(scope="session")
 def ops():
     """The operators of vmaptest/."""
     return build_and_load(Path(__file__).parent / "vmaptest", "vmaptest_library.so")
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    """Without the warning of torch's loops and of ours."""
-    torch._C._functorch._set_vmap_fallback_warning_enabled(False)
-    yield
-    torch._C._functorch._set_vmap_fallback_warning_enabled(True)
-    torch._dynamo.reset()
 
 
 class Aten:

@@ -610,6 +610,12 @@ def test_every_new_result_is_compared_with_every_argument() -> None:
     assert operator(plan(tagged, text), "f").autograd.may_share
 
 
+def test_a_kernel_that_is_given_its_result_is_another_overload() -> None:
+    told, new = "f(Tensor x) -> Tensor", "g(Tensor x) -> Tensor"
+    found = plan(spec(told, more="  meta:\n    like: x\n") + spec(new))
+    assert [op.kernels[0].is_overloaded for op in found.operators] == [True, True]
+
+
 def edges(found, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The arguments that a node has gradients of, and what the kernel says they are."""
     autograd = operator(found, name).autograd
