@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from . import cpp_names
+from .argument_checks import repeated_numbers
 from .autograd_analysis import AutogradAnalysis
 from .autograd_plan import AutogradPlan
 from .batching_analysis import batching_rule, served
@@ -245,6 +246,7 @@ def _with_name(plan: OperatorPlan, names: dict[str, str], api: Signature) -> Ope
         api_name=cpp_names.identifier(name),
         symint_api_name=twin if has_twin else None,
         api=api,
+        repeated=tuple(repeated_numbers(plan.operator)),
     )
 
 

@@ -118,6 +118,8 @@ class AutogradAnalysis:
             form = "scatter" if operator.beside is Beside.SCATTER else "view_copy"
             parts = DeclaredForm(f"{form}_by_parts", operator.origin.name, "view_forms")
             return AutogradPlan(parts=parts)
+        if self._differentiates_on_copies(operator):
+            return AutogradPlan(parts=DeclaredForm("functional_form_of", operator.origin.name))
         found = AutogradPlan() if "Autograd" in keys else self._by_formulas(operator, _DEFAULT)
         found = found or _without_formulas(operator)
         has_aliases = bool(operator.func.mutated or operator.func.is_view)
@@ -143,6 +145,15 @@ class AutogradAnalysis:
         with self.errors.about(str(operator.name)):
             entries = [self._entry(source, key) for key, _ in self.derivatives[source].dispatch]
         return any(entry.saves(name) for entry in entries for name in aside)
+
+    def _differentiates_on_copies(self, operator: Operator) -> bool:
+        """Whether it is a functional form without formulas, by one that writes and has some: what
+        that records on copies is its derivative."""
+        origin = operator.origin
+        is_form = origin is not None and bool(origin.func.mutated) and not operator.func.mutated
+        if not is_form or self._source(operator) is not None or not origin.differentiable:
+            return False
+        return self._source(origin) is not None or is_composite_implicit(origin)
 
     def _source(self, operator: Operator) -> OperatorName | None:
         """Whose entry differentiates an operator: its own, or that of its functional form."""

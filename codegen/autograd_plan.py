@@ -113,6 +113,8 @@ class NodePlan:
     calls: tuple[str, ...]  # functions of the library's own C++ API that its formulas call
     retains: bool  # formulas ask for retain_variables
     spec_line: str  # where its formulas stand
+    zeros: tuple[str | None, ...] = ()  # per differentiable result what zeros are made of, or None
+    undefined: tuple[tuple[str, int | None], ...] = ()  # results with gradients that may be so
 
     @property
     def is_locked(self) -> bool:

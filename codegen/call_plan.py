@@ -31,6 +31,49 @@ class Returned:
     result: str | None  # what it calls the kernel's own result; None where it does not read it
 
 
+@dataclass(frozen=True)
+class DtypeCheck:
+    """The dtypes that a kernel takes of an argument."""
+
+    argument: str
+    parameter: str
+    dtypes: tuple[str, ...]  # as c10 names them
+
+
+@dataclass(frozen=True)
+class LengthCheck:
+    """The lengths that a list may have: that of its type first."""
+
+    argument: str
+    parameter: str
+    lengths: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StructuredCall:
+    """How a generated function runs the meta function and the kernel of a structured operator."""
+
+    form: str  # a class template of torchext/structured.h or structured_meta.h
+    home: str  # where new results come from; empty where the template says it
+    meta_class: str  # the class that has `meta`, and `impl` where one runs; qualified
+    written: tuple[str, ...]  # the parameters that are results
+    results: int  # that the meta function sets
+    meta_arguments: tuple[str, ...]
+    impl_arguments: tuple[str, ...] = ()  # all but the results
+    runs_impl: bool = False
+    has_rule: bool = False  # the class is generated from `meta:`
+    kernel_function: str | None = None  # what runs in place of the class's `impl`
+    keeps_precomputed: bool = False
+    out_handle: str | None = None  # the out= form that fills the results, for a composite kernel
+    out_arguments: tuple[str, ...] = ()  # all but the results
+    separated: tuple[str, ...] = ()  # inputs that results must not overlap; the first may be one
+    stand_ins: tuple[str, ...] = ()  # tensors of an iterator, whose sizes may be symbolic
+    laid_out: tuple[LaidOut, ...] = ()
+    given: tuple[str, ...] = ()  # per result an optional parameter that it may be; or ""
+    returned: tuple[str, ...] = ()  # expressions, where arguments are among what is returned
+
+
+WRITTEN_META = "torchext::written_meta"  # a boxed kernel
 ON_COPIES = "functionalized_on_copies_by"
 
 

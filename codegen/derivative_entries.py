@@ -53,6 +53,10 @@ def read_derivative(reader: YamlReader, node: Node) -> Derivative | None:
     if flags_node is not None:
         found = reader.flags_and_texts(flags_node[1], "'output_differentiability'")
         flags = tuple(Flag(text, location) for text, location in found)
+    materialize_grads = False
+    if "materialize_grads" in nodes:
+        value = nodes.pop("materialize_grads")[1]
+        materialize_grads = bool(reader.flag(value, "'materialize_grads'"))
     dispatch = nodes.pop("dispatch", None)
     count = len(nodes)
     per_key: dict[str, tuple[Formula, ...]] = {}
@@ -69,7 +73,8 @@ def read_derivative(reader: YamlReader, node: Node) -> Derivative | None:
     if is_plain and not count and flags is None and _BACKWARD not in name.name.base:
         what, hint = f"the entry of '{name.name}' has no formula", "it has lines NAMES: FORMULA"
         reader.errors.add(reader.location(node), what, hint)
-    return Derivative(reader.location(node), name, flags, tuple(per_key.items()))
+    formulas = tuple(per_key.items())
+    return Derivative(reader.location(node), name, flags, materialize_grads, formulas)
 
 
 def _formulas(reader: YamlReader, nodes: dict[str, tuple[Node, Node]]) -> tuple[Formula, ...]:

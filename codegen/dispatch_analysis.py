@@ -7,9 +7,11 @@ import dataclasses
 from collections.abc import Iterator
 
 from . import cpp_names
+from .argument_checks import with_argument_checks
 from .call_analysis import checked_tensors, guarded_parameter, optional_tensors, signature_of
+from .call_plan import WRITTEN_META
 from .declared_forms import Forms
-from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
+from .dispatch_keys import BACKENDS, COMPOSITE_KEYS, is_guarded, needs_cuda
 from .dtype_analysis import check_dtypes, with_dtype_checks
 from .errors import Errors
 from .layout_analysis import check_layout, laid_out, returned
@@ -60,10 +62,23 @@ def kernels_of(
     keys = {entry.key for entry in (*entries, *generated)}
     _check_dispatch(operator, entries, keys, errors)
     computing = (*generated, *(_kernel(namespace, operator, entry) for entry in entries))
-    kernels = tuple(with_dtype_checks(source or (group.out if group else operator), computing))
+    computing = with_dtype_checks(source or (group.out if group else operator), computing)
+    kernels = tuple(with_argument_checks(operator, computing))
+    kernels += _written_meta(operator, keys)
     is_traced = forms.traced(operator) is not None
     batched = _legacy_batched(operator, kernels)
     return (*kernels, *_decompositions(operator, kernels, is_traced), *batched)
+
+
+def _written_meta(operator: Operator, keys: set[str]) -> tuple[KernelPlan, ...]:
+    """The Meta kernel of an operator that only writes to what it is given, and leaves its shape as
+    it is; an out= form may resize, and a result that may be missing is new then."""
+    func = operator.func
+    is_given = all(a and a.type.name != "Optional" for a in func.written_results)
+    resizes = func.is_out or operator.is_inplace_view
+    if not func.mutated or not is_given or resizes or keys & {"Meta", *COMPOSITE_KEYS}:
+        return ()
+    return (KernelPlan("Meta", WRITTEN_META, None, is_declared=False),)
 
 
 def _legacy_batched(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:

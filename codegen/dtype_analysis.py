@@ -7,10 +7,11 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 from . import cpp_names, type_table
+from .call_plan import DtypeCheck
 from .dispatch_keys import BACKEND_KEYS, COMPOSITE_KEYS
 from .errors import Errors, did_you_mean
 from .model import FALLBACK, DtypeRule, Operator
-from .plan import DtypeCheck, KernelPlan
+from .plan import KernelPlan
 from .schema import Argument
 
 

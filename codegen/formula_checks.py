@@ -177,8 +177,8 @@ class FormulaChecks:
             what = f"'{self.scope.operator.name}' returns a list: its gradients are 'grads'"
             self.errors.add(formula.location, what, "grads[i] is that of the i-th element")
 
-    def check_usage(self, gradients: list[Formula]) -> None:
-        """One way of naming gradients in all formulas of an entry."""
+    def check_usage(self, gradients: list[Formula]) -> bool:
+        """Whether all formulas of an entry name gradients in one way."""
         uses: dict[str, Formula] = {}
         indices: list[str] = []
         whole = 0
@@ -200,6 +200,27 @@ class FormulaChecks:
         elif indices and not whole and set(indices) == {"0"}:
             what = "only 'grads[0]' is used: write 'grad' where there is one differentiable result"
             self.errors.add(uses["grads"].location, what)
+        else:
+            return True
+        return False
+
+    def check_differentiable(self, gradients: list[Formula]) -> None:
+        """No result may require grad whose gradient would be dropped by all formulas."""
+        scope = self.scope
+        used = set().union(*(scope.grads_in(formula.text) for formula in gradients))
+        given = scope.derivative.output_differentiability
+        dropped = [i for i in range(len(scope.flow)) if i not in used]
+        if not used or not dropped:
+            return
+        result = scope.flow[dropped[0]]
+        place = given[scope.results.index(result)].location if given else None
+        names = {scope.flow[i].name for i in dropped}
+        flags = ", ".join(
+            "False" if r.name in names or not r.is_differentiable else "True" for r in scope.results
+        )
+        what = f"'{result.name}' requires grad, and no formula uses its gradient"
+        hint = f"use 'grad_{result.name}', or say output_differentiability: [{flags}]"
+        self.errors.add(place or scope.derivative.location, what, hint)
 
 
 def _unknown(text: str, known: set[str]) -> list[Name]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from . import cpp_names, type_table
 from .autograd_plan import Condition, ResultPlan, SourceLine
 from .errors import Errors
-from .formula import free_names, local_names, rename
+from .formula import free_names, grad_indices, local_names, rename
 from .model import Derivative, Flag, Formula, Operator
 from .schema import Argument, Type
 
@@ -48,6 +48,17 @@ class FormulaScope:
             return False
         names = {name.text for name in free_names(text)}
         return "i" in names and "i" not in local_names(text) and "i" not in self.types
+
+    def grads_in(self, text: str) -> set[int]:
+        """The differentiable results, by their numbers, whose gradients a formula names."""
+        names = [name.text for name in free_names(text)]
+        found = {index for name, index in self.named_grads.items() if name in names}
+        found |= {0} if "grad" in names else set()
+        numbers = [int(index) for index, _ in grad_indices(text) if index.isdigit()]
+        is_whole = names.count("grads") > len(numbers) or any(r.is_list for r in self.flow)
+        if "grads" in names and is_whole:
+            return set(range(len(self.flow)))
+        return found | {number for number in numbers if number < len(self.flow)}
 
     def parameter(self, name: str) -> str:
         """What an argument or result is called in the kernel."""

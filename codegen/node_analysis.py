@@ -22,10 +22,11 @@ from .schema import Argument
 
 # Names that a node and its function use themselves.
 _USED = frozenset(
-    "GradRanges after any_defined apply apply_compiled apply_with_saved args before "
-    "check_not_released check_release_does_not_wait collect compiled_args computed i lock mutex "
-    "moved_out mutex_ name needs needs_input_grad outputs ranges read_saved release_variables "
-    "saved store unpack unpack_optional variable_list when_nobody_reads".split()
+    "GradRanges MaterializedGrads after any_defined apply apply_compiled apply_with_saved args "
+    "before check_not_released check_release_does_not_wait collect compiled_args computed error "
+    "explain_undefined i incoming lock materialized moved_out mutex mutex_ name needs "
+    "needs_input_grad outputs ranges read_saved release_variables saved store unpack "
+    "unpack_optional variable_list when_nobody_reads".split()
 )
 _SAVED_VARIABLE = "torch::autograd::SavedVariable"
 _KINDS = {
@@ -72,7 +73,8 @@ class NodeAnalysis:
             self.gradients.update({n: formula for n in formula.names if n not in self.gradients})
             if formula.text != NON_DIFFERENTIABLE:
                 self.backward.append(formula)
-        checks.check_usage(self.backward)
+        if checks.check_usage(self.backward):
+            checks.check_differentiable(self.backward)
         for formula in self.forward:
             each = self.scope.is_elementwise(formula.text) or self.is_foreach(formula)
             checks.check_tangent(formula, set(self.with_gradient), each)
@@ -134,6 +136,7 @@ class NodeAnalysis:
             gradients.append(self._gradient(targets, text, formula))
         if self.written is not None and self.written not in self.with_gradient:
             gradients.append(self._lost())
+        zeros = self._zeros(saved) if self.derivative.materialize_grads else ()
         texts = [formula.text for formula in self.backward]
         return NodePlan(
             name,
@@ -143,7 +146,30 @@ class NodeAnalysis:
             tuple(sorted(set().union(*(calls_of(text, self.namespace) for text in texts)))),
             any(n.text == "retain_variables" for text in texts for n in free_names(text)),
             self.derivative.location.file_line,
+            zeros,
+            () if zeros else self._undefined(texts),
         )
+
+    def _zeros(self, saved: dict[str, SavedPlan]) -> tuple[str | None, ...]:
+        """What is saved for zeros of each differentiable result; None where no formula needs it."""
+        used = set().union(*(self.scope.grads_in(formula.text) for formula in self.backward))
+        found: list[str | None] = []
+        for index, result in enumerate(self.scope.flow):
+            _, (item,) = self._saved_by(f"zeros_like({result.name})", ())
+            found.append(item.member if index in used else None)
+            if index in used:
+                saved[item.member] = item
+        return tuple(found)
+
+    def _undefined(self, texts: list[str]) -> tuple[tuple[str, int | None], ...]:
+        """The results whose gradients formulas name and may not be given; of a list, any of it."""
+        flow = self.scope.flow
+        if len(flow) < 2 and not any(result.is_list for result in flow):
+            return ()
+        used = set().union(*(self.scope.grads_in(text) for text in texts))
+        if any(result.is_list for result in flow):
+            return ((flow[0].name, None),) if used and len(flow) == 1 else ()
+        return tuple((flow[index].name, index) for index in sorted(used))
 
     def _edges(self) -> tuple[EdgePlan, ...]:
         """Where the gradients go. What is written to comes first, with a gradient or without: where

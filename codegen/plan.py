@@ -10,7 +10,16 @@ from functools import cached_property
 from typing import Any
 
 from .autograd_plan import AutogradPlan, NodePlan, SourceLine, Tensors
-from .call_plan import ON_COPIES, DeclaredForm, LaidOut, Returned, TracedView
+from .call_plan import (
+    ON_COPIES,
+    DeclaredForm,
+    DtypeCheck,
+    LaidOut,
+    LengthCheck,
+    Returned,
+    StructuredCall,
+    TracedView,
+)  # fmt: skip
 from .model import Operator
 from .schema import OperatorName, Return, Schema
 
@@ -56,45 +65,14 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class StructuredCall:
-    """How a generated function runs the meta function and the kernel of a structured operator."""
-
-    form: str  # a class template of torchext/structured.h or structured_meta.h
-    home: str  # where new results come from; empty where the template says it
-    meta_class: str  # the class that has `meta`, and `impl` where one runs; qualified
-    written: tuple[str, ...]  # the parameters that are results
-    results: int  # that the meta function sets
-    meta_arguments: tuple[str, ...]
-    impl_arguments: tuple[str, ...] = ()  # all but the results
-    runs_impl: bool = False
-    has_rule: bool = False  # the class is generated from `meta:`
-    kernel_function: str | None = None  # what runs in place of the class's `impl`
-    keeps_precomputed: bool = False
-    out_handle: str | None = None  # the out= form that fills the results, for a composite kernel
-    out_arguments: tuple[str, ...] = ()  # all but the results
-    separated: tuple[str, ...] = ()  # inputs that results must not overlap; the first may be one
-    stand_ins: tuple[str, ...] = ()  # tensors of an iterator, whose sizes may be symbolic
-    laid_out: tuple[LaidOut, ...] = ()
-    given: tuple[str, ...] = ()  # per result an optional parameter that it may be; or ""
-    returned: tuple[str, ...] = ()  # expressions, where arguments are among what is returned
-
-
-@dataclass(frozen=True)
-class DtypeCheck:
-    """The dtypes that a kernel takes of an argument."""
-
-    argument: str
-    parameter: str
-    dtypes: tuple[str, ...]  # as c10 names them
-
-
-@dataclass(frozen=True)
 class KernelPlan:
     """What is registered for one operator and one dispatch key."""
 
     key: str
     function: str  # qualified C++ name; empty for fallbacks and kernels that are classes
     signature: Signature | None  # of what is registered; None: a boxed kernel
+    required: tuple[Tensors, ...] = ()  # those that must not be undefined
+    lengths: tuple[LengthCheck, ...] = ()
     dtype_checks: tuple[DtypeCheck, ...] = ()
     device_checks: tuple[Tensors, ...] = ()  # those that must be on one device
     device_guard: str | None = None  # the expression whose device the guard selects
@@ -120,8 +98,9 @@ class KernelPlan:
     @property
     def is_wrapped(self) -> bool:
         """Whether a generated function runs before the kernel."""
+        checks = self.required or self.lengths or self.dtype_checks or self.device_checks
         changes = self.laid_out or self.optionals or self.viewed
-        return bool(self.dtype_checks or self.device_checks or changes or self.device_guard)
+        return bool(checks or changes or self.device_guard)
 
 
 @dataclass(frozen=True)
@@ -232,6 +211,7 @@ class OperatorPlan:
     form_of: OperatorName | None = None  # the functional form of an in-place or out= form
     samples: tuple[dict[str, Any], ...] = ()  # arguments for the generated tests, as in JSON
     symint_api_name: str | None = None  # ATen's second name of a function that takes SymInt
+    repeated: tuple[LengthCheck, ...] = ()  # lists for all of which one number of C++ stands
 
     @cached_property
     def schema(self) -> str:

@@ -10,12 +10,13 @@ import itertools
 
 from . import cpp_names, type_table
 from .call_analysis import checked_tensors, home_of, optional_tensors, signature_of
+from .call_plan import StructuredCall
 from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
 from .errors import Errors
 from .layout_analysis import laid_out
 from .meta_rules import result_names, rule_statements, ruled_results
 from .model import FALLBACK, DispatchEntry, Operator
-from .plan import KernelPlan, Parameter, RulePlan, Signature, StructuredCall
+from .plan import KernelPlan, Parameter, RulePlan, Signature
 from .schema import Argument
 
 _COMPOSITE = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")

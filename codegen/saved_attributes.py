@@ -48,7 +48,16 @@ ATTRIBUTES = (
     Attribute(r"{}\.sym_strides\(\)", "_sym_strides", _SYM_INTS, "sym_strides_of({})"),
     Attribute(r"{}\.options\(\)", "_options", "at::TensorOptions", "{}.options()"),
     Attribute(
-        r"zeros_like\({}\)", "_info", "torch::autograd::TypeAndSize", "{}", use="zeros_of({})"
+        r"zeros_like\({}\)", "_info", "torch::autograd::TypeAndSize", "info_of({})",
+        use="zeros_of({})",
+    ),
+    Attribute(
+        r"zeros_like\({}\)",
+        "_infos",
+        "::std::vector<torch::autograd::TypeAndSize>",
+        "infos_of({})",
+        use="zeros_of({})",
+        of="Tensor[]",
     ),
     Attribute(
         r"{}\.sym_size\((?P<dimension>-?\w+)\)", "_sym_argsize_<dimension>", "c10::SymInt",

@@ -12,10 +12,11 @@ from types import MappingProxyType
 
 from . import cpp_names, type_table
 from .call_analysis import checked_tensors, home_of
+from .call_plan import StructuredCall
 from .dispatch_keys import is_guarded, needs_cuda
 from .layout_analysis import laid_out
 from .model import Operator
-from .plan import KernelPlan, Signature, StructuredCall
+from .plan import KernelPlan, Signature
 from .schema import Argument
 from .structured_analysis import COMPOSITE, Group
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .call_plan import LaidOut
-from .plan import OperatorPlan, Parameter, Signature, StructuredCall, StructuredPlan
+from .call_plan import LaidOut, StructuredCall
+from .plan import OperatorPlan, Parameter, Signature, StructuredPlan
 from .template import fill
 
 _META = """

@@ -17,7 +17,9 @@ from codegen.dispatch_keys import COMPOSITE_KEYS, DISPATCH_KEYS  # noqa: E402
 from codegen.load import TAGS  # noqa: E402
 from codegen.model import Derivative, Operator  # noqa: E402
 from codegen.saved_attributes import ATTRIBUTES  # noqa: E402
+from codegen.schema_parser import parse_schema  # noqa: E402
 from codegen.spec_keys import spec_keys  # noqa: E402
+from codegen.type_table import argument_type  # noqa: E402
 
 PAGE = ROOT / "docs" / "language.md"
 
@@ -240,6 +242,29 @@ Its out= forms are refused under vmap, as torch refuses its own. A composite ope
 
 """
 
+_KERNELS = """\
+## What kernels are given
+
+A kernel takes the arguments in the order of the schema; where `meta:` makes the results, those come
+behind them, as `const at::Tensor&`, with the sizes, dtype and strides of the rule. Their memory is
+not zeroed. Without `meta:` it returns what it made.
+
+| schema | C++ |
+| --- | --- |
+{types}
+
+With `_symint` in a kernel's name `SymInt` is `c10::SymInt`, and `SymInt[]` `c10::SymIntArrayRef`.
+A structured operator's `impl` takes `Tensor?` as `at::OptionalTensorRef`, and `Tensor[]` as
+`const at::ITensorListRef&`.
+
+A `Tensor` is there: a missing one, None from Python, is refused with the operator and the argument
+before a kernel sees it, in lists too. What may be missing is a `Tensor?`, `std::nullopt` then. A
+list of a fixed length has it: `int[2]` takes two numbers, or one that stands for both, and refuses
+any other list, but one as long as a default such as `int[2] stride=[]`. `int[1]` is a number or a
+list of any length, as in ATen.
+
+"""
+
 _RULES = """\
 ## Results that are arguments
 
@@ -256,10 +281,14 @@ A schema says of each result whether it is new (`Tensor`) or an argument that is
 | `f(Tensor x, Tensor(a!)? out=None) -> Tensor(a!)` | `at::Tensor` |
 
 Results are references where they are the first argument alone, or the last ones in their order, and
-all are written to; otherwise they are values, and a kernel returns the argument itself. What may be
-missing is a `const std::optional<at::Tensor>&`, and `std::nullopt` where it is, in a `Tensor?[]`
-too. An operator with a type that has no C++ spelling (`Any`, `Future(t)`, `...`) has boxed kernels:
+all are written to; otherwise they are values, and a kernel returns the argument itself. An operator
+with a type that has no C++ spelling (`Any`, `Future(t)`, `...`) has boxed kernels:
 `void f(const c10::OperatorHandle& op, torch::jit::Stack* stack)`.
+
+An operator that only writes, whose results are arguments that it writes to or that has none, needs
+neither a Meta kernel nor `meta:`: on Meta it returns its arguments as they are. (An out= form,
+which may resize, does.) A functional form of an operator that writes, by `autogen:`, differentiates
+as that does on copies, if the one has formulas and the other none.
 
 Where torch cannot trace such a schema, or a formula reads what is written to an argument that is
 not returned, traced calls become `f.functional`, an operator that is generated beside `f`: it runs
@@ -415,7 +444,7 @@ tuple. FORMULA is a C++ expression; unqualified functions are ATen's and those o
 
 | name | meaning |
 | --- | --- |
-| `grad` | the gradient of the first result; the others are then not differentiable |
+| `grad` | the gradient of the first differentiable result, the only one that then is so |
 | `grads[i]`, `grad_<result>` | that of the i-th differentiable result, or the named one's |
 | `grads` | all of them; of a list result one per element |
 | an argument's name | its value, saved; a missing `Tensor?` is an undefined tensor |
@@ -424,6 +453,14 @@ tuple. FORMULA is a C++ expression; unqualified functions are ATen's and those o
 | `wrap_opt_if(x, grad_input_mask[i])` | `x`, saved only if the i-th gradient is needed |
 | `retain_variables` | whether the graph is kept for another backward |
 {attributes}
+
+Where `output_differentiability` lets a result require grad whose gradient no formula names, that is
+an error of the spec: it would be dropped. With several results, or a list, a gradient is an
+undefined tensor where nothing that was differentiated depends on the result, as for PyTorch's own
+formulas: `grad_a * 2` then raises, with the operator and the result, and `grad_a.defined() ? grad_a
+* 2 : Tensor()` gives no gradient instead. `materialize_grads: True` in the entry makes zeros of it,
+as `torch.autograd.Function` does, for the results whose gradients the formulas name. A gradient
+that a formula gives as an undefined tensor is none at all (None in Python).
 
 One entry names gradients in one way. A formula that names `i` is for the i-th element of lists
 (`grads[i]`, `self[i]`). `non_differentiable` in place of a formula: no gradient flows to the
@@ -503,6 +540,21 @@ behind a check that all tensors are on one device and a guard that makes it curr
 """
 
 
+_SCHEMA_TYPES = (
+    "Tensor", "Tensor(a!)", "Tensor?", "Tensor(a!)?", "Tensor[]", "Tensor?[]", "Tensor[]?",
+    "Scalar", "Scalar?", "int", "int?", "int[]", "int[]?", "int[2]", "float", "float?", "float[]", "float[]?",
+    "bool", "bool?", "bool[3]", "bool[]", "str", "str?", "str[]", "complex", "ScalarType",
+    "ScalarType?", "Layout", "Device", "MemoryFormat", "Generator?",
+)  # fmt: skip
+
+
+def _types() -> str:
+    """The rows of schema types and what a kernel without `_symint` takes for them."""
+    schemas = [parse_schema(f"f({type_} x) -> ()") for type_ in _SCHEMA_TYPES]
+    types = [argument_type(schema.arguments[0], symint=False) for schema in schemas]
+    return "\n".join(f"| `{s}` | `{t}` |" for s, t in zip(_SCHEMA_TYPES, types))
+
+
 def page() -> str:
     """The whole page."""
     attributes = "\n".join(
@@ -516,6 +568,7 @@ def page() -> str:
         _without_effect(),
         _FORMS,
         _STRUCTURED,
+        _KERNELS.format(types=_types()),
         _RULES,
         _ARGUMENTS,
         _OVERRIDES,

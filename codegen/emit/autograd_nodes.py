@@ -65,11 +65,14 @@ static variable_list $function($parameters) {
   GradRanges ranges;
 $ranges
   variable_list outputs(ranges.size());
-  if (!any_defined(grads)) {
+  if (!any_defined($incoming)) {
     return outputs;
   }
+$zeros
 $locals
+$try
 $gradients
+$catch
   return outputs;
 }
 
@@ -198,8 +201,11 @@ def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
             f"  const auto range_{i} = ranges.next({f'{e.argument}_size' if e.is_list else ''});"
             for i, e in enumerate(node.edges)
         ],
+        incoming=_incoming(node),
+        zeros=_zeros(node),
         locals=list(_grads(node)),
         gradients=[_indented(_gradient(node, g)) for g in node.gradients],
+        **_explained(f"{space}::{op.operator.name}", node),
         lock=lock,
         check=[f"  {check}();"] if node.variables else [],
         arguments=values,
@@ -221,7 +227,7 @@ def _is_output(saved: SavedPlan) -> str:
 def _parameters(node: NodePlan) -> list[str]:
     """What the gradients are computed from: grads, which are needed, sizes of lists, the saved."""
     found = [
-        "const variable_list& grads",
+        f"const variable_list& {_incoming(node)}",
         f"const ::std::array<bool, {len(node.edges)}>& needs",
     ]
     found += [f"size_t {e.argument}_size" for e in node.edges if e.is_list]
@@ -242,6 +248,39 @@ def _arguments(node: NodePlan) -> Iterator[str]:
             yield f"{function}({item.member}{', *this' if item.is_output else ''})"
     if node.retains:
         yield "retain_variables"
+
+
+def _incoming(node: NodePlan) -> str:
+    """What the gradients are called that the engine gives."""
+    return "incoming" if node.zeros else "grads"
+
+
+def _zeros(node: NodePlan) -> list[str]:
+    """The statements that put zeros in the place of gradients that nobody gave."""
+    if not node.zeros:
+        return []
+    steps = [f"  materialized.{f'next({i})' if i else 'skip()'};" for i in node.zeros]
+    return [
+        "  MaterializedGrads materialized(incoming);",
+        *steps,
+        "  const variable_list& grads = materialized.grads;",
+    ]
+
+
+def _explained(operator: str, node: NodePlan) -> dict[str, list[str]]:
+    """What stands around the formulas, so that errors of undefined gradients say why."""
+    if not node.undefined:
+        return {"try": [], "catch": []}
+    named = (f'{{"{name}", {-1 if index is None else index}}}' for name, index in node.undefined)
+    return {
+        "try": ["  try {"],
+        "catch": [
+            "  } catch (c10::Error& error) {",
+            f'    explain_undefined(error, "{operator}", {{{", ".join(named)}}}, grads);',
+            "    throw;",
+            "  }",
+        ],
+    }
 
 
 def _grads(node: NodePlan) -> Iterator[str]:

@@ -26,6 +26,7 @@ $banner
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/Scalar.h>
 #include <c10/core/SymBool.h>
+$fixed_lists
 #include <torchext/visibility.h>
 
 namespace torchext::generated::$namespace::operators {
@@ -109,6 +110,9 @@ def emit(plan: Plan) -> Iterator[File]:
             banner=head,
             namespace=space,
             handles=_joined(_handle(op, op.signature) for op in operators if op.signature),
+            fixed_lists=["#include <torchext/fixed_list.h>"]
+            if any(map(_repeats, operators))
+            else [],
             api=_api(space, [op for op in operators if op.api]),
         )
         yield File(f"include/{space}/ops/{group}.h", text, "header")
@@ -172,7 +176,21 @@ def _function(namespace: str, op: OperatorPlan, name: str) -> str:
         doc=[_comment(line) for line in doc.splitlines()],
         prototype=op.api.prototype(name, defaults=True),
         handle=op.handle,
-        arguments=op.signature.names,
+        arguments=", ".join(_passed(op, p.name) for p in op.signature.parameters),
+    )
+
+
+def _repeats(op: OperatorPlan) -> bool:
+    return bool(op.api and op.repeated)
+
+
+def _passed(op: OperatorPlan, parameter: str) -> str:
+    """What the handle is given: a list of a fixed length, where one number stands for all."""
+    sizes = {check.parameter: check.lengths[0] for check in op.repeated}
+    return (
+        f"torchext::fixed_list<{sizes[parameter]}>({parameter})"
+        if parameter in sizes
+        else parameter
     )
 
 

@@ -75,8 +75,8 @@ def emit(plan: Plan) -> Iterator[File]:
 
 def _runtime(shard: list[OperatorPlan]) -> Iterator[str]:
     """The headers of the kernels that are there once for all operators."""
-    if any(op.autograd.parts for op in shard):
-        yield "#include <torchext/view_forms.h>"
+    for header in sorted({op.autograd.parts.header for op in shard if op.autograd.parts}):
+        yield f"#include <torchext/{header}.h>"
     if any(op.is_traced_on_copies for op in shard):
         yield "#include <torchext/functionalization.h>"
     if any(op.autograd.tracks_aliases for op in shard):

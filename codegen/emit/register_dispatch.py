@@ -6,8 +6,9 @@ The blocks of CUDA keys are compiled where CUDA is; `cpu_fallback` is registered
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from ..call_plan import WRITTEN_META
 from ..form_text import form_text
 from ..output import File, banner
 from ..plan import KernelPlan, OperatorPlan, Plan, Signature
@@ -66,6 +67,7 @@ _BOXED = "torch::CppFunction::makeFromBoxedFunction<&{}>()"
 
 # the headers of torchext that a shard includes -> whether a kernel needs it
 _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
+    "argument_checks": lambda kernel: kernel.required or kernel.lengths,
     "autocast": lambda kernel: kernel.autocast,
     "cpu_fallback": lambda kernel: kernel.fallback,
     "device": lambda kernel: True,
@@ -73,6 +75,7 @@ _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
     "layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
     "structured_meta": lambda kernel: kernel.structured,
     "view_geometry": lambda kernel: kernel.viewed,
+    "written_meta": lambda kernel: kernel.function == WRITTEN_META,
 }
 
 
@@ -189,9 +192,13 @@ def _wrapper(
     sets: _DtypeSets,
 ) -> str:
     name = f"{op.operator.name}" if op.override else f"{namespace}::{op.operator.name}"
-    checks = [f'  same_device.check("{t.name}", {t.parameter});' for t in kernel.device_checks]
-    if checks:
-        checks = [f'  SameDevice same_device("{name}");', *checks]
+    checks = [f'  check_defined("{name}", "{t.name}", {t.parameter});' for t in kernel.required]
+    checks += [
+        f'  check_length("{name}", "{c.argument}", {c.parameter}, {_numbers(c.lengths)});'
+        for c in kernel.lengths
+    ]
+    checks += [f'  SameDevice same_device("{name}");'] if kernel.device_checks else []
+    checks += [f'  same_device.check("{t.name}", {t.parameter});' for t in kernel.device_checks]
     checks += [
         f'  {sets[c.dtypes]}.check("{name}", "{c.argument}", {c.parameter});'
         for c in kernel.dtype_checks
@@ -220,6 +227,10 @@ def _wrapper(
         layouts=list(layout_lines(kernel.laid_out)),
         call=list(_call(kernel, signature, f"::{kernel.function}({arguments})")),
     )
+
+
+def _numbers(values: Iterable[int]) -> str:
+    return ", ".join(map(str, values))
 
 
 def _call(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[str]:

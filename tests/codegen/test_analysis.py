@@ -139,7 +139,7 @@ def test_one_function_with_two_signatures_needs_a_cast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "is_wrapped", "needs_cuda"),
+    ("key", "is_guarded", "needs_cuda"),
     [
         ("CPU", False, False),
         ("Meta", False, False),
@@ -156,11 +156,32 @@ def test_one_function_with_two_signatures_needs_a_cast() -> None:
         ("AutogradCUDA", False, False),
     ],
 )
-def test_kernels_of_devices_with_several_indices_are_wrapped(
-    key: str, is_wrapped: bool, needs_cuda: bool
+def test_kernels_of_devices_with_several_indices_have_a_guard(
+    key: str, is_guarded: bool, needs_cuda: bool
 ) -> None:
     found = kernel("f(Tensor x, Tensor y) -> Tensor", f"{key}: k")
-    assert (found.is_wrapped, found.needs_cuda) == (is_wrapped, needs_cuda)
+    assert (found.device_guard == "x", found.needs_cuda) == (is_guarded, needs_cuda)
+    assert bool(found.device_checks) == is_guarded
+
+
+@pytest.mark.parametrize("key", ["CPU", "CUDA", "Meta", "CompositeImplicitAutograd"])
+def test_kernels_are_given_tensors_that_are_there(key: str) -> None:
+    func = "f(Tensor x, Tensor? y, Tensor[] z, Tensor?[] w, int n, *, Tensor(a!) out) -> Tensor(a!)"
+    found = kernel(func, f"{key}: k")
+    assert [item.name for item in found.required] == ["x", "z", "out"]
+    assert found.is_wrapped
+    assert not kernel("f(Tensor x, int n) -> int", "Autograd: k").is_wrapped
+
+
+def test_kernels_are_given_lists_of_the_length_that_the_schema_says() -> None:
+    found = kernel(
+        "f(Tensor x, int[2] a, float[3]? b, int[1] c, bool[3] d, SymInt[2] e=[], Tensor[2] g)"
+        " -> Tensor",
+        "CPU: k",
+    )
+    assert [(c.argument, c.lengths) for c in found.lengths] == [
+        ("a", (2,)), ("b", (3,)), ("e", (2, 0)), ("g", (2,)),
+    ]  # fmt: skip
 
 
 def test_a_fallback_is_registered_where_cuda_is_not() -> None:

@@ -893,6 +893,7 @@ const bool registered_traced_forms_0 =
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/Scalar.h>
 #include <c10/core/SymBool.h>
+#include <torchext/fixed_list.h>
 #include <torchext/visibility.h>
 
 namespace torchext::generated::goldens::operators {
@@ -924,7 +925,8 @@ inline ::std::tuple<at::Tensor, at::Tensor> blend(
     const ::std::optional<at::Tensor>& weight = {},
     c10::SymIntArrayRef size = {c10::SymInt(1), c10::SymInt(1)},
     double eps = 1e-6) {
-  return ::torchext::generated::goldens::operators::blend::call(parts, weight, size, eps);
+  return ::torchext::generated::goldens::operators::blend::call(
+      parts, weight, torchext::fixed_list<2>(size), eps);
 }
 
 /// blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
@@ -933,7 +935,8 @@ inline ::std::tuple<at::Tensor, at::Tensor> blend_symint(
     const ::std::optional<at::Tensor>& weight = {},
     c10::SymIntArrayRef size = {c10::SymInt(1), c10::SymInt(1)},
     double eps = 1e-6) {
-  return ::torchext::generated::goldens::operators::blend::call(parts, weight, size, eps);
+  return ::torchext::generated::goldens::operators::blend::call(
+      parts, weight, torchext::fixed_list<2>(size), eps);
 }
 
 } // namespace goldens
@@ -1766,6 +1769,7 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 // This file is free of conditions: use it under any licence.
 
 #include <goldens/library.h>
+#include <torchext/argument_checks.h>
 #include <torchext/cpu_fallback.h>
 #include <torchext/declared_forms.h>
 #include <torchext/device.h>
@@ -1774,6 +1778,7 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 #include <torchext/structured_meta.h>
 #include <torchext/view_forms.h>
 #include <torchext/view_geometry.h>
+#include <torchext/written_meta.h>
 
 #include <goldens/kernels/blend.h>
 #include <goldens/kernels/extremes.h>
@@ -1796,17 +1801,34 @@ constexpr Dtypes dtypes_1{
     at::ScalarType::Float, at::ScalarType::Double, at::ScalarType::Half, at::ScalarType::BFloat16};
 constexpr Dtypes dtypes_2{at::ScalarType::Float};
 
+// native_functions.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
+at::Tensor cpu_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
+  check_defined("goldens::mul.Tensor", "self", self);
+  check_defined("goldens::mul.Tensor", "other", other);
+  return ::goldens::native::mul(self, other);
+}
+
 // native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
 ::std::tuple<at::Tensor, at::Tensor> cpu_blend(
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight,
     c10::SymIntArrayRef size,
     double eps) {
+  check_defined("goldens::blend", "parts", parts);
+  check_length("goldens::blend", "size", size, 2);
   return ::goldens::native::blend_symint(parts, or_missing(weight), size, eps);
+}
+
+// native_functions.yaml:15: mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+at::Tensor& cpu_mul__Tensor(at::Tensor& self, const at::Tensor& other) {
+  check_defined("goldens::mul_.Tensor", "self", self);
+  check_defined("goldens::mul_.Tensor", "other", other);
+  return ::goldens::native::mul_(self, other);
 }
 
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
 at::Tensor cpu_scale(const at::Tensor& self, const at::Scalar& factor) {
+  check_defined("goldens::scale", "self", self);
   dtypes_0.check("goldens::scale", "self", self);
   structured::Functional<::goldens::native::structured_ufunc_scale_CPU, Home::kCPU, 1> op;
   op.meta(self, factor);
@@ -1816,6 +1838,7 @@ at::Tensor cpu_scale(const at::Tensor& self, const at::Scalar& factor) {
 
 // native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
 at::Tensor& cpu_scale_(at::Tensor& self, const at::Scalar& factor) {
+  check_defined("goldens::scale_", "self", self);
   dtypes_0.check("goldens::scale_", "self", self);
   structured::InPlace<::goldens::native::structured_ufunc_scale_CPU, Home::kCPU, 1> op(
       "goldens::scale_", self);
@@ -1827,6 +1850,8 @@ at::Tensor& cpu_scale_(at::Tensor& self, const at::Scalar& factor) {
 
 // native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& cpu_scale_out(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
+  check_defined("goldens::scale.out", "self", self);
+  check_defined("goldens::scale.out", "out", out);
   dtypes_0.check("goldens::scale.out", "self", self);
   structured::Out<::goldens::native::structured_ufunc_scale_CPU, Home::kCPU, 1> op(
       "goldens::scale", out);
@@ -1839,6 +1864,7 @@ at::Tensor& cpu_scale_out(const at::Tensor& self, const at::Scalar& factor, at::
 // native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
 ::std::tuple<at::Tensor, at::Tensor> cpu_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
+  check_defined("goldens::extremes", "self", self);
   structured::Functional<::goldens::native::structured_extremes_cpu, Home::kCPU, 2> op;
   const auto precomputed = op.meta(self, as_argument(weight), dim);
   op.impl(
@@ -1858,6 +1884,9 @@ at::Tensor& cpu_scale_out(const at::Tensor& self, const at::Scalar& factor, at::
     int64_t dim,
     at::Tensor& least,
     at::Tensor& most) {
+  check_defined("goldens::extremes.out", "self", self);
+  check_defined("goldens::extremes.out", "least", least);
+  check_defined("goldens::extremes.out", "most", most);
   structured::Out<::goldens::native::structured_extremes_cpu, Home::kCPU, 2> op(
       "goldens::extremes", least, most);
   op.reads(at::Tensor(), self, weight);
@@ -1876,6 +1905,7 @@ at::Tensor& cpu_scale_out(const at::Tensor& self, const at::Scalar& factor, at::
 // native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 at::Tensor cpu_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
+  check_defined("goldens::halved", "self", self);
   dtypes_0.check("goldens::halved", "self", self);
   dtypes_0.check("goldens::halved", "weight", weight);
   structured::Functional<::torchext::generated::goldens::rules::rule_halved, Home::kCPU, 1> op;
@@ -1892,6 +1922,8 @@ at::Tensor& cpu_halved_out(
     const ::std::optional<at::Tensor>& weight,
     c10::SymInt n,
     at::Tensor& out) {
+  check_defined("goldens::halved.out", "self", self);
+  check_defined("goldens::halved.out", "out", out);
   dtypes_0.check("goldens::halved.out", "self", self);
   dtypes_0.check("goldens::halved.out", "weight", weight);
   structured::Out<::torchext::generated::goldens::rules::rule_halved, Home::kCPU, 1> op(
@@ -1907,6 +1939,7 @@ at::Tensor& cpu_halved_out(
 
 // native_functions.yaml:80: fill(Tensor(a!) self) -> Tensor
 at::Tensor cpu_fill(at::Tensor& self) {
+  check_defined("goldens::fill", "self", self);
   auto self_laid_out = laid_out<StridesOf::kContiguous>(self);
   decltype(auto) result = ::goldens::native::fill(self_laid_out);
   write_back(self, self_laid_out);
@@ -1914,9 +1947,9 @@ at::Tensor cpu_fill(at::Tensor& self) {
 }
 
 void register_cpu_0(torch::Library& m) {
-  m.impl("mul.Tensor", TORCH_FN(::goldens::native::mul));
+  m.impl("mul.Tensor", TORCH_FN(cpu_mul_Tensor));
   m.impl("blend", TORCH_FN(cpu_blend));
-  m.impl("mul_.Tensor", TORCH_FN(::goldens::native::mul_));
+  m.impl("mul_.Tensor", TORCH_FN(cpu_mul__Tensor));
   m.impl("scale", TORCH_FN(cpu_scale));
   m.impl("scale_", TORCH_FN(cpu_scale_));
   m.impl("scale.out", TORCH_FN(cpu_scale_out));
@@ -1930,8 +1963,16 @@ void register_cpu_0(torch::Library& m) {
 const bool registered_cpu_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::CPU, &register_cpu_0);
 
+// native_functions.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
+at::Tensor meta_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
+  check_defined("goldens::mul.Tensor", "self", self);
+  check_defined("goldens::mul.Tensor", "other", other);
+  return ::goldens::native::mul(self, other);
+}
+
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
 at::Tensor meta_scale(const at::Tensor& self, const at::Scalar& factor) {
+  check_defined("goldens::scale", "self", self);
   dtypes_0.check("goldens::scale", "self", self);
   const structured::StandIns stand_ins("goldens::scale", self);
   structured::Functional<::goldens::meta::structured_scale, Home::kMeta, 1> op;
@@ -1942,6 +1983,7 @@ at::Tensor meta_scale(const at::Tensor& self, const at::Scalar& factor) {
 
 // native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
 at::Tensor& meta_scale_(at::Tensor& self, const at::Scalar& factor) {
+  check_defined("goldens::scale_", "self", self);
   dtypes_0.check("goldens::scale_", "self", self);
   const structured::StandIns stand_ins("goldens::scale_", self);
   structured::InPlace<::goldens::meta::structured_scale, Home::kMeta, 1> op(
@@ -1953,6 +1995,8 @@ at::Tensor& meta_scale_(at::Tensor& self, const at::Scalar& factor) {
 
 // native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
+  check_defined("goldens::scale.out", "self", self);
+  check_defined("goldens::scale.out", "out", out);
   dtypes_0.check("goldens::scale.out", "self", self);
   const structured::StandIns stand_ins("goldens::scale", self, out);
   const at::Tensor stand_in_0 = stand_ins.of_output(out);
@@ -1966,6 +2010,7 @@ at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
 // native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
 ::std::tuple<at::Tensor, at::Tensor> meta_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
+  check_defined("goldens::extremes", "self", self);
   SameDevice same_device("goldens::extremes");
   same_device.check("self", self);
   same_device.check("weight", weight);
@@ -1981,6 +2026,9 @@ at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
     int64_t dim,
     at::Tensor& least,
     at::Tensor& most) {
+  check_defined("goldens::extremes.out", "self", self);
+  check_defined("goldens::extremes.out", "least", least);
+  check_defined("goldens::extremes.out", "most", most);
   SameDevice same_device("goldens::extremes.out");
   same_device.check("self", self);
   same_device.check("weight", weight);
@@ -1995,6 +2043,7 @@ at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
 // native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 at::Tensor meta_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
+  check_defined("goldens::halved", "self", self);
   SameDevice same_device("goldens::halved");
   same_device.check("self", self);
   same_device.check("weight", weight);
@@ -2011,6 +2060,8 @@ at::Tensor& meta_halved_out(
     const ::std::optional<at::Tensor>& weight,
     c10::SymInt n,
     at::Tensor& out) {
+  check_defined("goldens::halved.out", "self", self);
+  check_defined("goldens::halved.out", "out", out);
   SameDevice same_device("goldens::halved.out");
   same_device.check("self", self);
   same_device.check("weight", weight);
@@ -2024,7 +2075,8 @@ at::Tensor& meta_halved_out(
 }
 
 void register_meta_0(torch::Library& m) {
-  m.impl("mul.Tensor", TORCH_FN(::goldens::native::mul));
+  m.impl("mul.Tensor", TORCH_FN(meta_mul_Tensor));
+  m.impl("mul_.Tensor", torch::CppFunction::makeFromBoxedFunction<&::torchext::written_meta>());
   m.impl("scale", TORCH_FN(meta_scale));
   m.impl("scale_", TORCH_FN(meta_scale_));
   m.impl("scale.out", TORCH_FN(meta_scale_out));
@@ -2032,6 +2084,7 @@ void register_meta_0(torch::Library& m) {
   m.impl("extremes.out", TORCH_FN(meta_extremes_out));
   m.impl("halved", TORCH_FN(meta_halved));
   m.impl("halved.out", TORCH_FN(meta_halved_out));
+  m.impl("swap", torch::CppFunction::makeFromBoxedFunction<&::torchext::written_meta>());
 }
 
 const bool registered_meta_0 =
@@ -2040,6 +2093,8 @@ const bool registered_meta_0 =
 #ifdef TORCHEXT_WITH_CUDA
 // native_functions.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
 at::Tensor cuda_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
+  check_defined("goldens::mul.Tensor", "self", self);
+  check_defined("goldens::mul.Tensor", "other", other);
   SameDevice same_device("goldens::mul.Tensor");
   same_device.check("self", self);
   same_device.check("other", other);
@@ -2049,6 +2104,7 @@ at::Tensor cuda_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
 
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
 at::Tensor cuda_scale(const at::Tensor& self, const at::Scalar& factor) {
+  check_defined("goldens::scale", "self", self);
   dtypes_0.check("goldens::scale", "self", self);
   structured::Functional<::goldens::native::structured_ufunc_scale_CUDA, Home::kCUDA, 1> op;
   op.meta(self, factor);
@@ -2058,6 +2114,7 @@ at::Tensor cuda_scale(const at::Tensor& self, const at::Scalar& factor) {
 
 // native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
 at::Tensor& cuda_scale_(at::Tensor& self, const at::Scalar& factor) {
+  check_defined("goldens::scale_", "self", self);
   dtypes_0.check("goldens::scale_", "self", self);
   structured::InPlace<::goldens::native::structured_ufunc_scale_CUDA, Home::kCUDA, 1> op(
       "goldens::scale_", self);
@@ -2069,6 +2126,8 @@ at::Tensor& cuda_scale_(at::Tensor& self, const at::Scalar& factor) {
 
 // native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& cuda_scale_out(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
+  check_defined("goldens::scale.out", "self", self);
+  check_defined("goldens::scale.out", "out", out);
   dtypes_0.check("goldens::scale.out", "self", self);
   structured::Out<::goldens::native::structured_ufunc_scale_CUDA, Home::kCUDA, 1> op(
       "goldens::scale", out);
@@ -2081,6 +2140,7 @@ at::Tensor& cuda_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
 // native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 at::Tensor cuda_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
+  check_defined("goldens::halved", "self", self);
   SameDevice same_device("goldens::halved");
   same_device.check("self", self);
   same_device.check("weight", weight);
@@ -2099,6 +2159,8 @@ at::Tensor& cuda_halved_out(
     const ::std::optional<at::Tensor>& weight,
     c10::SymInt n,
     at::Tensor& out) {
+  check_defined("goldens::halved.out", "self", self);
+  check_defined("goldens::halved.out", "out", out);
   SameDevice same_device("goldens::halved.out");
   same_device.check("self", self);
   same_device.check("weight", weight);
@@ -2117,6 +2179,8 @@ at::Tensor& cuda_halved_out(
 
 // native_functions.yaml:74: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
 ::std::tuple<at::Tensor&, at::Tensor&> cuda_swap(at::Tensor& first, at::Tensor& second) {
+  check_defined("goldens::swap", "first", first);
+  check_defined("goldens::swap", "second", second);
   SameDevice same_device("goldens::swap");
   same_device.check("first", first);
   same_device.check("second", second);
@@ -2154,6 +2218,8 @@ const bool registered_privateuse1_0 =
     const ::std::optional<at::Tensor>& weight,
     at::IntArrayRef size,
     double eps) {
+  check_defined("goldens::blend", "parts", parts);
+  check_length("goldens::blend", "size", size, 2);
   const c10::OptionalDeviceGuard guard(device_of(parts));
   return ::other::native::blend(parts, or_missing(weight), size, eps);
 }
@@ -2161,6 +2227,7 @@ const bool registered_privateuse1_0 =
 // native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
 ::std::tuple<at::Tensor, at::Tensor> xpu_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
+  check_defined("goldens::extremes", "self", self);
   SameDevice same_device("goldens::extremes");
   same_device.check("self", self);
   same_device.check("weight", weight);
@@ -2183,6 +2250,9 @@ const bool registered_privateuse1_0 =
     int64_t dim,
     at::Tensor& least,
     at::Tensor& most) {
+  check_defined("goldens::extremes.out", "self", self);
+  check_defined("goldens::extremes.out", "least", least);
+  check_defined("goldens::extremes.out", "most", most);
   SameDevice same_device("goldens::extremes.out");
   same_device.check("self", self);
   same_device.check("weight", weight);
@@ -2214,6 +2284,7 @@ const bool registered_xpu_0 =
 
 // native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
 ::std::vector<at::Tensor> compositeexplicitautograd_halves(const at::Tensor& self) {
+  check_defined("goldens::halves", "self", self);
   return distinct_view(::goldens::native::halves(self), self);
 }
 
@@ -2231,6 +2302,7 @@ const bool registered_compositeexplicitautograd_0 = library().add(
 
 // native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
 ::std::vector<at::Tensor> batched_halves(const at::Tensor& self) {
+  check_defined("goldens::halves", "self", self);
   return batched_view(::goldens::native::halves(self), self);
 }
 
@@ -2241,8 +2313,14 @@ void register_batched_0(torch::Library& m) {
 const bool registered_batched_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::Batched, &register_batched_0);
 
+// native_functions.yaml:24: halve(Tensor self, *, bool default=True) -> Tensor
+at::Tensor compositeimplicitautograd_halve(const at::Tensor& self, bool default_) {
+  check_defined("goldens::halve", "self", self);
+  return ::goldens::native::halve(self, default_);
+}
+
 void register_compositeimplicitautograd_0(torch::Library& m) {
-  m.impl("halve", TORCH_FN(::goldens::native::halve));
+  m.impl("halve", TORCH_FN(compositeimplicitautograd_halve));
 }
 
 const bool registered_compositeimplicitautograd_0 = library().add(
@@ -2250,8 +2328,14 @@ const bool registered_compositeimplicitautograd_0 = library().add(
     c10::DispatchKey::CompositeImplicitAutograd,
     &register_compositeimplicitautograd_0);
 
+// native_functions.yaml:24: halve(Tensor self, *, bool default=True) -> Tensor
+at::Tensor functorchbatcheddecomposition_halve(const at::Tensor& self, bool default_) {
+  check_defined("goldens::halve", "self", self);
+  return ::goldens::native::halve(self, default_);
+}
+
 void register_functorchbatcheddecomposition_0(torch::Library& m) {
-  m.impl("halve", TORCH_FN(::goldens::native::halve));
+  m.impl("halve", TORCH_FN(functorchbatcheddecomposition_halve));
 }
 
 const bool registered_functorchbatcheddecomposition_0 = library().add(
@@ -2259,8 +2343,14 @@ const bool registered_functorchbatcheddecomposition_0 = library().add(
     c10::DispatchKey::FuncTorchBatchedDecomposition,
     &register_functorchbatcheddecomposition_0);
 
+// native_functions.yaml:24: halve(Tensor self, *, bool default=True) -> Tensor
+at::Tensor functorchvmapmode_halve(const at::Tensor& self, bool default_) {
+  check_defined("goldens::halve", "self", self);
+  return ::goldens::native::halve(self, default_);
+}
+
 void register_functorchvmapmode_0(torch::Library& m) {
-  m.impl("halve", TORCH_FN(::goldens::native::halve));
+  m.impl("halve", TORCH_FN(functorchvmapmode_halve));
 }
 
 const bool registered_functorchvmapmode_0 = library().add(
@@ -2269,6 +2359,7 @@ const bool registered_functorchvmapmode_0 = library().add(
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
 at::Tensor compositeexplicitautogradnonfunctional_scale(
     const at::Tensor& self, const at::Scalar& factor) {
+  check_defined("goldens::scale", "self", self);
   structured::Functional<::goldens::meta::structured_scale, Home::kOther, 1> op;
   op.meta(self, factor);
   operators::scale_out::call(self, factor, op.output(0));
@@ -2278,6 +2369,7 @@ at::Tensor compositeexplicitautogradnonfunctional_scale(
 // native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
 at::Tensor& compositeexplicitautogradnonfunctional_scale_(
     at::Tensor& self, const at::Scalar& factor) {
+  check_defined("goldens::scale_", "self", self);
   structured::InPlace<::goldens::meta::structured_scale, Home::kOther, 1> op(
       "goldens::scale_", self);
   op.meta(self, factor);
@@ -2288,6 +2380,7 @@ at::Tensor& compositeexplicitautogradnonfunctional_scale_(
 // native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
 ::std::tuple<at::Tensor, at::Tensor> compositeexplicitautogradnonfunctional_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
+  check_defined("goldens::extremes", "self", self);
   structured::Functional<::goldens::meta::structured_extremes, Home::kOther, 2> op;
   op.meta(self, as_argument(weight), dim);
   operators::extremes_out::call(self, weight, dim, op.output(0), op.output(1));

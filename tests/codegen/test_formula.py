@@ -124,7 +124,6 @@ def test_a_saved_attribute_has_type_and_value() -> None:
 @pytest.mark.parametrize(
     ("text", "type_", "rewritten", "member"),
     [
-        ("zeros_like(x)", "Tensor", "zeros_of(x_info)", "x_info"),
         ("f(TensorGeometry(x), grad)", "Tensor", "f(x_geometry, grad)", "x_geometry"),
         ("x->sym_sizes()", "Tensor?", "x_sym_sizes_opt", "x_sym_sizes_opt"),
         ("cat_b(grad, to_args_sizes(x))", "Tensor[]", "cat_b(grad, x_args_sizes)", "x_args_sizes"),
@@ -137,6 +136,12 @@ def test_attributes_depend_on_the_type(text: str, type_: str, rewritten: str, me
     assert (found, saved.member) == (rewritten, member)
     others = {"Tensor", "Tensor?", "Tensor[]"} - {type_}
     assert all(take_attributes(text, "x", other, {}) == (text, []) for other in others)
+
+
+@pytest.mark.parametrize(("type_", "member"), [("Tensor", "x_info"), ("Tensor[]", "x_infos")])
+def test_zeros_are_made_of_a_tensor_or_of_each_of_a_list(type_: str, member: str) -> None:
+    found, (saved,) = take_attributes("zeros_like(x)", "x", type_, {})
+    assert (found, saved.member) == (f"zeros_of({member})", member)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ ORDER = {
     "dtypes": [],
     "spec_keys": [],
     "spec_values": ["errors"],
-    "model": ["errors", "schema", "spec_keys", "spec_values"],
+    "derivative_model": ["errors", "schema", "spec_keys", "spec_values"],
+    "model": ["derivative_model", "errors", "schema", "spec_keys", "spec_values"],
     "yaml_reader": ["errors"],
     "entry_values": [
         "dispatch_keys", "dtypes", "errors", "model", "schema", "schema_parser", "yaml_reader",
@@ -83,8 +84,12 @@ ORDER = {
         "cpp_names", "errors", "model", "plan", "schema", "schema_parser", "type_table",
     ],
     "sample_analysis": ["dtypes", "errors", "forms", "model", "schema"],
+    "argument_checks": [
+        "autograd_plan", "call_plan", "cpp_names", "dispatch_keys", "model", "plan", "schema",
+    ],
     "dtype_analysis": [
-        "cpp_names", "dispatch_keys", "errors", "model", "plan", "schema", "type_table",
+        "call_plan", "cpp_names", "dispatch_keys", "errors", "model", "plan", "schema",
+        "type_table",
     ],
     "ufunc_analysis": ["cpp_names", "dtypes", "errors", "model", "plan"],
     "structured_analysis": [
@@ -98,17 +103,20 @@ ORDER = {
     ],
     "meta_rules": ["cpp_names", "errors", "model", "schema", "shape_expression"],
     "rule_calls": [
-        "cpp_names", "call_analysis", "dispatch_keys", "errors", "layout_analysis", "meta_rules",
+        "cpp_names", "call_analysis", "call_plan", "dispatch_keys", "errors", "layout_analysis",
+        "meta_rules",
         "model", "plan", "schema", "type_table",
     ],
     "structured_calls": [
-        "cpp_names", "call_analysis", "dispatch_keys", "layout_analysis", "model", "plan", "schema",
+        "cpp_names", "call_analysis", "call_plan", "dispatch_keys", "layout_analysis", "model",
+        "plan", "schema",
         "structured_analysis", "type_table",
     ],
     "declared_forms": ["call_plan", "forms", "model", "schema", "variants"],
     "form_tags": ["errors", "model", "schema", "variants"],
     "dispatch_analysis": [
-        "cpp_names", "call_analysis", "declared_forms", "dispatch_keys", "dtype_analysis", "errors",
+        "argument_checks", "cpp_names", "call_analysis", "call_plan", "declared_forms",
+        "dispatch_keys", "dtype_analysis", "errors",
         "layout_analysis", "model", "plan", "rule_calls", "structured_analysis", "structured_calls",
     ],
     "override_analysis": [
@@ -119,7 +127,8 @@ ORDER = {
         "autograd_analysis", "errors", "forms", "model", "schema", "variants",
     ],
     "analysis": [
-        "autograd_analysis", "autograd_plan", "batching_analysis", "call_analysis", "cpp_names",
+        "argument_checks", "autograd_analysis", "autograd_plan", "batching_analysis",
+        "call_analysis", "cpp_names",
         "declared_forms", "derivative_helpers", "dispatch_analysis", "errors", "form_tags", "forms",
         "formula", "formula_calls", "generated_operators", "layout_analysis", "model",
         "override_analysis", "plan", "rule_calls", "sample_analysis", "structured_analysis",
@@ -133,7 +142,8 @@ ORDER = {
     "form_text": ["call_plan", "schema"],
 }  # fmt: skip
 FOR_EMITTERS = {
-    "autograd_plan", "autograd_text", "dtypes", "form_text", "plan", "structured_text", "template",
+    "autograd_plan", "autograd_text", "call_plan", "dtypes", "form_text", "plan",
+    "structured_text", "template",
     "output",
 }  # fmt: skip
 MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 320, 45

@@ -80,7 +80,7 @@ const bool registered_aten_cpu_0 =
     assert (
         """\
 void register_cpu_0(torch::Library& m) {
-  m.impl("add.Tensor", TORCH_FN(::lib::native::my_add));
+  m.impl("add.Tensor", TORCH_FN(cpu_add_Tensor));
 }
 """
         in text

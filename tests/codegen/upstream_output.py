@@ -98,7 +98,7 @@ class Output:
                         composite = found[op, f"Composite{kind}Autograd"]
                         assert registered.function == composite.function
                         continue
-                    if "_form_of(" in payload or "view_copy_of(" in payload:
+                    if re.search(r"_form_of\(|view_copy_of\(|::written_meta>", payload):
                         continue
                     if spelling(payload) in {f"TORCH_FN({name})" for name in structured}:
                         continue

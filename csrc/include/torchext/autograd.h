@@ -18,6 +18,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -143,6 +144,62 @@ class GradRanges {
  private:
   size_t size_ = 0;
 };
+
+/// The gradients that a node is given, in which `next` and `skip`, called for each differentiable
+/// result in turn, put zeros for those that are undefined.
+struct MaterializedGrads {
+  explicit MaterializedGrads(const variable_list& given) : grads(given) {}
+
+  void next(const torch::autograd::TypeAndSize& info) {
+    at::Tensor& grad = grads[count_++];
+    if (!grad.defined()) {
+      grad = zeros_of(info);
+    }
+  }
+
+  void next(const std::vector<torch::autograd::TypeAndSize>& infos) {
+    for (const torch::autograd::TypeAndSize& info : infos) {
+      next(info);
+    }
+  }
+
+  void skip() {
+    ++count_;
+  }
+
+  variable_list grads;
+
+ private:
+  size_t count_ = 0;
+};
+
+/// A result whose gradient formulas name, and which of the gradients it is; -1: any of them.
+struct GradOf {
+  const char* result;
+  int64_t index;
+};
+
+/// Adds to an error of a formula that it was given undefined gradients, if it was.
+inline void explain_undefined(
+    c10::Error& error,
+    const char* name,
+    std::initializer_list<GradOf> named,
+    const variable_list& grads) {
+  for (const GradOf& grad : named) {
+    for (size_t i = 0; i < grads.size(); ++i) {
+      if ((grad.index < 0 || static_cast<size_t>(grad.index) == i) && !grads[i].defined()) {
+        error.add_context(c10::str(
+            name,
+            ": a formula was given an undefined gradient of the result '",
+            grad.result,
+            "', on which nothing that was differentiated depends. 'materialize_grads: True' in the "
+            "entry of derivatives.yaml gives zeros for it; a formula can ask whether it is "
+            "defined()"));
+        break;
+      }
+    }
+  }
+}
 
 inline void store(variable_list& grads, GradRange range, const at::Tensor& grad) {
   TORCH_INTERNAL_ASSERT(range.second - range.first == 1);

@@ -5,6 +5,9 @@
 // in Python once, and its arguments travel as IValues, so that sizes may be symbolic.
 #pragma once
 
+// GCC 12 is wrong about c10::ivalue::TupleElements, where nodes unpack the options of a tensor.
+#pragma GCC diagnostic ignored "-Warray-bounds"
+
 #include <c10/util/Type.h>
 #include <torch/csrc/dynamo/compiled_autograd.h>
 #include <torchext/autograd.h>

@@ -149,11 +149,7 @@ class FunctionalFormOf final : public detail::DeclaredForm {
       }
     }
     torch::jit::Stack returned = values;
-    if (is_only_shape(writing, values)) {
-      returned = written_values(schema, values);
-    } else {
-      writing.callBoxed(&returned);
-    }
+    writing.callBoxed(&returned);
     stack->insert(stack->end(), returned.begin(), returned.end());
     // What is written and not returned comes behind, `self` first.
     for (const bool is_self : {true, false}) {
@@ -180,39 +176,6 @@ class FunctionalFormOf final : public detail::DeclaredForm {
         }
       }
     }
-  }
-
-  /// Whether the call asks for shapes of a form that has no Meta kernel, returns what it writes to,
-  /// and leaves its shape as it is, as torch takes it of such forms.
-  static bool is_only_shape(
-      const c10::OperatorHandle& writing, const std::vector<c10::IValue>& values) {
-    bool is_meta = false;
-    for (const c10::IValue& value : values) {
-      detail::for_each_boxed_tensor(
-          [&](const at::Tensor& t) {
-            is_meta |= t.key_set().has_backend(c10::BackendComponent::MetaBit);
-          },
-          value);
-    }
-    const c10::FunctionSchema& schema = writing.schema();
-    return is_meta && !detail::has_meta_kernel(writing) &&
-           written_values(schema, values).size() == schema.returns().size();
-  }
-
-  /// What is written to and returned, in the order of the results.
-  static torch::jit::Stack written_values(
-      const c10::FunctionSchema& schema, const std::vector<c10::IValue>& values) {
-    torch::jit::Stack found;
-    for (const c10::Argument& result : schema.returns()) {
-      for (size_t i = 0; i < values.size(); ++i) {
-        if (detail::is_written(schema.arguments()[i]) &&
-            detail::same_alias(result, schema.arguments()[i])) {
-          found.push_back(values[i]);
-          break;
-        }
-      }
-    }
-    return found;
   }
 
   static bool is_returned(const c10::FunctionSchema& schema, const c10::Argument& argument) {

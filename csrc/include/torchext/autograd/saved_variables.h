@@ -149,9 +149,32 @@ std::vector<at::ScalarType> scalar_types_of_all(const Tensors& tensors) {
   return types;
 }
 
-/// Zeros of a tensor's geometry, without the tensor.
+/// Sizes and options of a tensor, empty ones of an undefined one.
+inline torch::autograd::TypeAndSize info_of(const at::Tensor& tensor) {
+  return tensor.defined() ? torch::autograd::TypeAndSize(tensor) : torch::autograd::TypeAndSize();
+}
+
+inline std::vector<torch::autograd::TypeAndSize> infos_of(at::TensorList tensors) {
+  std::vector<torch::autograd::TypeAndSize> infos;
+  infos.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    infos.push_back(info_of(tensor));
+  }
+  return infos;
+}
+
+/// Zeros of a tensor's geometry, without the tensor; of an undefined one an undefined one.
 inline at::Tensor zeros_of(const torch::autograd::TypeAndSize& info) {
-  return at::zeros_symint(info.sym_sizes, info.options);
+  return info.options.has_dtype() ? at::zeros_symint(info.sym_sizes, info.options) : at::Tensor();
+}
+
+inline std::vector<at::Tensor> zeros_of(const std::vector<torch::autograd::TypeAndSize>& infos) {
+  std::vector<at::Tensor> zeros;
+  zeros.reserve(infos.size());
+  for (const torch::autograd::TypeAndSize& info : infos) {
+    zeros.push_back(zeros_of(info));
+  }
+  return zeros;
 }
 
 inline at::Tensor unpack(const SavedVariable& saved) {
