@@ -14,7 +14,8 @@ from .errors import Errors, did_you_mean
 from .model import Line, Operator
 from .plan import BatchingCondition, BatchingRule
 from .schema import OperatorName
-from .shape_expression import Mistake, Translator, Value, parse
+from .shape_expression import Translator
+from .shape_vocabulary import Mistake, Value, parse
 from .structured_analysis import Group
 
 _KEY = "FuncTorchBatched"

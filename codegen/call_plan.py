@@ -73,7 +73,16 @@ class StructuredCall:
     returned: tuple[str, ...] = ()  # expressions, where arguments are among what is returned
 
 
-WRITTEN_META = "torchext::written_meta"  # a boxed kernel
+@dataclass(frozen=True)
+class Expected:
+    """What a wrapper asks of a rule before and after a kernel that makes its results itself."""
+
+    rule: str  # the class of its meta function; qualified
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]  # those that the rule knows, by name
+    positions: tuple[int, ...]  # among what the kernel returns
+
+
 ON_COPIES = "functionalized_on_copies_by"
 
 

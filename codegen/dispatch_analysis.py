@@ -9,20 +9,21 @@ from collections.abc import Iterator
 from . import cpp_names
 from .argument_checks import with_argument_checks
 from .call_analysis import checked_tensors, guarded_parameter, optional_tensors, signature_of
-from .call_plan import WRITTEN_META
 from .declared_forms import Forms
 from .dispatch_keys import BACKENDS, COMPOSITE_KEYS, is_guarded, needs_cuda
 from .dtype_analysis import check_dtypes, with_dtype_checks
 from .errors import Errors
 from .layout_analysis import check_layout, laid_out, returned
+from .meta_rules import allocates
 from .model import FALLBACK, DispatchEntry, Operator
 from .plan import KernelPlan
-from .rule_calls import rule_kernels, takes_results
+from .rule_calls import expected, has_ruled_results, rule_kernels, takes_results
 from .structured_analysis import Group, is_structured_kernel
 from .structured_calls import structured_kernels
 
 _BATCHED, _UNDER_VMAP = "FuncTorchBatchedDecomposition", "FuncTorchVmapMode"
 _LEGACY_BATCHED = "Batched"
+_MATH_BITS = ("Conjugate", "Negative", "ZeroTensor")
 _AUTOCAST = {
     "AutocastCPU": "at::kCPU",
     "AutocastCUDA": "at::kCUDA",
@@ -49,7 +50,10 @@ def kernels_of(
     source = _rule_source(operator)
     if source is not None:
         generated = rule_kernels(namespace, operator, source)
-        entries = [e for e in entries if not takes_results(e)] + _fallbacks(operator, source)
+        if not allocates(source):
+            entries = [e for e in entries if not takes_results(e)] + _fallbacks(operator, source)
+        elif operator is not source and (form := forms.declared(operator)) is not None:
+            generated += (KernelPlan("CompositeExplicitAutograd", "", None, declared_form=form),)
     elif group is not None:
         signature = signature_of(operator)
         assert signature is not None  # StructuredAnalysis asked
@@ -64,13 +68,23 @@ def kernels_of(
     computing = (*generated, *(_kernel(namespace, operator, entry) for entry in entries))
     computing = with_dtype_checks(source or (group.out if group else operator), computing)
     kernels = tuple(with_argument_checks(operator, computing))
-    kernels += _written_meta(operator, keys)
+    kernels += _written_meta(namespace, operator, keys)
     is_traced = forms.traced(operator) is not None
     batched = _legacy_batched(operator, kernels)
-    return (*kernels, *_decompositions(operator, kernels, is_traced), *batched)
+    passed = _passed_by(operator, kernels)
+    return (*kernels, *_decompositions(operator, kernels, is_traced), *batched, *passed)
 
 
-def _written_meta(operator: Operator, keys: set[str]) -> tuple[KernelPlan, ...]:
+def _passed_by(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:
+    """The keys of lazy conjugation and the like, whose fallbacks would write the values of a copy
+    to what an operator makes a view of itself; for ATen's in-place views they are passed by too."""
+    own = {kernel.key for kernel in kernels}
+    for key in _MATH_BITS if operator.is_inplace_view else ():
+        if key not in own:
+            yield KernelPlan(key, "", None, is_declared=False, is_fallthrough=True)
+
+
+def _written_meta(namespace: str, operator: Operator, keys: set[str]) -> tuple[KernelPlan, ...]:
     """The Meta kernel of an operator that only writes to what it is given, and leaves its shape as
     it is; an out= form may resize, and a result that may be missing is new then."""
     func = operator.func
@@ -78,7 +92,13 @@ def _written_meta(operator: Operator, keys: set[str]) -> tuple[KernelPlan, ...]:
     resizes = func.is_out or operator.is_inplace_view
     if not func.mutated or not is_given or resizes or keys & {"Meta", *COMPOSITE_KEYS}:
         return ()
-    return (KernelPlan("Meta", WRITTEN_META, None, is_declared=False),)
+    signature = signature_of(operator)
+    if signature is None:
+        return ()
+    results = returned(operator, signature)
+    kernel = KernelPlan("Meta", "", signature, returned=results, is_declared=False)
+    kernel = dataclasses.replace(kernel, expected=expected(namespace, operator))
+    return tuple(with_argument_checks(operator, (kernel,)))
 
 
 def _legacy_batched(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:
@@ -151,10 +171,10 @@ def _entries(operator: Operator) -> list[DispatchEntry]:
 
 def _rule_source(operator: Operator) -> Operator | None:
     """The entry whose `meta:` rules the operator, and whose kernels are given its results."""
-    if operator.meta is not None:
+    if has_ruled_results(operator):
         return operator
     is_declared = operator.origin is not None and operator.func.is_out
-    return operator.origin if is_declared and operator.origin.meta is not None else None
+    return operator.origin if is_declared and has_ruled_results(operator.origin) else None
 
 
 def _fallbacks(operator: Operator, out: Operator) -> list[DispatchEntry]:
@@ -227,6 +247,7 @@ def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelP
         laid_out=arguments,
         returned=returned(operator, signature) if any(a.is_written for a in arguments) else None,
         optionals=optional_tensors(operator),
+        expected=expected(namespace, operator),
         viewed=_viewed(operator) if entry.key != "CompositeImplicitAutograd" else (),
     )
 

@@ -33,8 +33,10 @@ def read_meta(reader: YamlReader, node: Node) -> MetaRule | None:
             )
             for name, item in found.items()
         )
-    else:
+    elif nodes or checks is None:
         rules = (_result_rule(reader, None, node, nodes),)
+    else:
+        rules = ()  # it only checks
     return MetaRule(reader.location(node), rules, _checks(reader, checks))
 
 

@@ -107,4 +107,6 @@ def _is_traced_here(operator: Operator) -> bool:
 
 
 def _numbered(name: OperatorName, number: int) -> OperatorName:
-    return dataclasses.replace(name, overload=f"{name.overload}{number or ''}")
+    """The name, or one like it: an overload is no number."""
+    overload = f"{name.overload or 'generated'}{number}" if number else name.overload
+    return dataclasses.replace(name, overload=overload)

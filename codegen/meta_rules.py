@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from . import cpp_names
 from .errors import Errors, did_you_mean
-from .model import Check, Line, MetaRule, Operator, ResultRule
+from .model import Line, MetaRule, Operator, ResultRule
+from .rule_checks import RuleChecks
 from .schema import Argument, Return
-from .shape_expression import COMPARISONS, Mistake, Translator, Value, parse
-
-_DIMS = {"==": "", ">=": "at least ", "<=": "at most ", ">": "more than ", "<": "less than "}
+from .shape_expression import Translator
+from .shape_vocabulary import Mistake, Value, parse
 
 
 def ruled_results(operator: Operator) -> list[tuple[Return, Argument | None]]:
@@ -24,6 +24,21 @@ def ruled_results(operator: Operator) -> list[tuple[Return, Argument | None]]:
     are optional ones, each with its argument."""
     both = zip(operator.func.returns, operator.func.written_results)
     return [(r, a) for r, a in both if a is None or a.type.name == "Optional"]
+
+
+def allocates(operator: Operator) -> bool:
+    """Whether the kernels of an operator with a rule return what they made: as the entry says, or
+    since a size is known only then."""
+    results = operator.meta.results if operator.meta else ()
+    return operator.allocates or any(rule.size and _is_dynamic(rule.size) for rule in results)
+
+
+def _is_dynamic(size: Line) -> bool:
+    try:
+        nodes = ast.walk(ast.parse(size.text.strip(), mode="eval"))
+        return any(isinstance(node, ast.Name) and node.id == "dynamic" for node in nodes)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False  # noted where it is read
 
 
 def result_names(operator: Operator) -> list[str]:
@@ -45,18 +60,23 @@ class _Rule:
         self.operator, self.rule, self.errors = operator, rule, errors
         self.op = f"{namespace}::{operator.name.base}"
         self.translator = Translator(operator.func.arguments)
-        self.beside = next((a for a in operator.func.arguments if a.type.is_tensor_like), None)
+        self.tensors = [
+            cpp_names.parameter_name(a.name)
+            for a in operator.func.arguments
+            if a.type.is_tensor_like
+        ]
 
     def statements(self) -> Iterator[str]:
         names = result_names(self.operator)
-        if self.beside is None:
+        if not self.tensors and self.rule.results:
             message = "a rule needs a tensor argument, whose device is that of the results"
             self.errors.add(self.rule.location, message)
             return
-        rules = self._results(names)
+        rules = self._results(names) if self.rule.results else []
         yield f'[[maybe_unused]] constexpr auto op = "{self.op}";'
+        checks = RuleChecks(self.translator, self.errors)
         for line in self.rule.checks:
-            yield from self._check(line)
+            yield from checks.statements(line)
         for index, (name, result) in enumerate(rules):
             yield from self._result(index, name, result)
 
@@ -93,7 +113,7 @@ class _Rule:
 
     def _result(self, index: int, name: str, rule: ResultRule) -> Iterator[str]:
         like = self._value(rule.like, "tensor", "tensor?") if rule.like else None
-        size = self._value(rule.size, "shape") if rule.size else None
+        size = self._size(name, rule.size) if rule.size else None
         dtype = self._value(rule.dtype, "dtype", "tensor", "tensor?") if rule.dtype else None
         when = self._value(rule.when, "bool") if rule.when else None
         if rule.like is None and rule.size is None:
@@ -118,6 +138,14 @@ class _Rule:
         yield from (f"  {line}" for line in (*self._required(uses - there - when.uses), call))
         yield "}"
 
+    def _size(self, name: str, line: Line) -> Value | None:
+        """The sizes of a result, of which `dynamic` ones are known when the kernel has run."""
+        like = f"shape::first_tensor({', '.join(self.tensors)})"
+        self.translator.dynamic = f'new_dynamic_size(op, "{name}", {like}, {{}})'
+        found = self._value(line, "shape")
+        self.translator.dynamic = None
+        return found
+
     @staticmethod
     def _required(uses: frozenset[str]) -> list[str]:
         return [f'shape::require(op, "{name}", {name});' for name in sorted(uses)]
@@ -133,93 +161,17 @@ class _Rule:
     ) -> str | None:
         sizes = parts.sizes(name)
         dtype = parts.scalar_type()
-        if sizes is None or dtype is None or self.beside is None:
+        if sizes is None or dtype is None:
             return None
-        tensors = [
-            cpp_names.parameter_name(a.name)
-            for a in self.operator.func.arguments
-            if a.type.is_tensor_like
-        ]
-        options = f"shape::options({', '.join([dtype, *parts.first(tensors)])})"
+        options = f"shape::options({', '.join([dtype, *parts.first(self.tensors)])})"
         strides = rule.strides.text.strip() if rule.strides else "contiguous"
-        if strides == "contiguous":
+        if strides == "contiguous" and not allocates(self.operator):
             return f"set_output_contiguous_symint({index}, {sizes}, {options});"
-        if strides == "any":
+        if strides == "any" or (strides == "contiguous" and allocates(self.operator)):
             return f"set_output_raw_strided_symint({index}, {sizes}, {{}}, {options});"
         if needed is None:
             return None
         return f"set_output_strided_symint({index}, {sizes}, {needed.cpp}, {options});"
-
-    def _check(self, line: Check) -> Iterator[str]:
-        node = parse(line, self.errors)
-        if node is None:
-            return
-        try:
-            call, uses = self._check_call(node, line.message)
-        except Mistake as mistake:
-            self.errors.add(line.at(mistake.offset), mistake.message, mistake.hint)
-            return
-        except RecursionError:
-            self.errors.add(line.location, "not an expression that can be read")
-            return
-        if uses:
-            there = " && ".join(f"shape::is_there({name})" for name in sorted(uses))
-            yield from (f"if ({there}) {{", f"  {call};", "}")
-        else:
-            yield f"{call};"
-
-    def _check_call(self, node: ast.expr, message: str | None) -> tuple[str, frozenset[str]]:
-        """The call that makes a check, and the optional tensors without which it is left out."""
-        value = self.translator.value
-        if message is not None:
-            condition = value(node, "bool")
-            return f"shape::check({_literal(message)}, {condition.cpp})", condition.uses
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-            if node.func.id == "floating" and len(node.args) == 1:
-                tensor = value(node.args[0], "tensor", "tensor?")
-                cpp, uses = _there(tensor)
-                return f'shape::check_floating(op, "{ast.unparse(node.args[0])}", {cpp})', uses
-            if node.func.id == "has_dim" and len(node.args) == 2:
-                tensor, dim = value(node.args[0], "tensor"), value(node.args[1], "int")
-                return f"shape::check_dim({tensor.cpp}, {dim.cpp})", dim.uses
-        condition = value(node, "bool")
-        if not isinstance(node, ast.Compare) or type(node.ops[0]) not in COMPARISONS:
-            return f'shape::check(op, "{ast.unparse(node)}", {condition.cpp})', condition.uses
-        return self._comparison(node, condition), condition.uses
-
-    def _comparison(self, node: ast.Compare, condition: Value) -> str:
-        value = self.translator.value
-        sign, left, right = COMPARISONS[type(node.ops[0])][0], node.left, node.comparators[0]
-        if isinstance(left, ast.Attribute) and isinstance(left.value, ast.Name):
-            tensor, _ = _there(value(left.value, "tensor", "tensor?"))
-            start = f'op, "{left.value.id}", {tensor}'
-            expected = value(right)
-            if left.attr == "shape" and sign == "==":
-                return f"shape::check_shape({start}, {expected.cpp})"
-            if left.attr == "dim" and sign in _DIMS:
-                how = f'"{_DIMS[sign]}", {condition.cpp}, {expected.cpp}'
-                return f"shape::check_dims({start}, {how})"
-            if left.attr == "dtype":
-                how = "" if sign == "==" else "not "
-                return f'shape::check_dtype({start}, "{how}", {condition.cpp}, {expected.cpp})'
-        found = value(left)
-        if found.kind != "int":
-            return f'shape::check(op, "{ast.unparse(node)}", {condition.cpp})'
-        rest = ast.unparse(right) if sign == "==" else f"{sign} {ast.unparse(right)}"
-        compare = f"&shape::{COMPARISONS[type(node.ops[0])][1]}"
-        start = f'op, "{ast.unparse(left)}", "{rest}"'
-        origin = self._origin(left, condition.uses)
-        values = f"{found.cpp}, {compare}, {value(right).cpp}{origin}"
-        return f"shape::check_value({start}, {values})"
-
-    def _origin(self, node: ast.expr, uses: frozenset[str]) -> str:
-        """The first tensor of an expression that is there, for a message."""
-        for part in ast.walk(node):
-            if isinstance(part, ast.Name) and part.id in self.translator.arguments:
-                found = self.translator.value(part)
-                if found.kind == "tensor" or (found.kind == "tensor?" and found.cpp in uses):
-                    return f', "{part.id}", {_there(found)[0]}'
-        return ""
 
 
 class _Parts:
@@ -245,12 +197,6 @@ class _Parts:
         return _member(self.dtype, "scalar_type()")
 
 
-def _literal(text: str) -> str:
-    """A text as a string of C++, on one line."""
-    escaped = " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 def _member(tensor: Value, call: str) -> str:
     return f"{tensor.cpp}{'->' if tensor.kind == 'tensor?' else '.'}{call}"
 
@@ -258,10 +204,3 @@ def _member(tensor: Value, call: str) -> str:
 def _used(value: Value) -> frozenset[str]:
     """The optional tensors that a value cannot do without."""
     return value.uses | (frozenset({value.cpp}) if value.kind == "tensor?" else frozenset())
-
-
-def _there(tensor: Value) -> tuple[str, frozenset[str]]:
-    """A tensor as such, and whether it may be missing."""
-    if tensor.kind == "tensor?":
-        return f"*{tensor.cpp}", frozenset({tensor.cpp})
-    return tensor.cpp, frozenset()

@@ -165,6 +165,11 @@ class Operator:
         None,
         is_extension=True,
     )
+    allocates: bool = key(
+        "True: beside `meta:`, the kernels return what they made, and are given no results. The "
+        "rule serves Meta, forms and tests; in every call sizes and dtype are compared with it.",
+        "flag", False, is_extension=True,
+    )  # fmt: skip
     autocast: str | None = key(
         "What autocast does with the operator's floating point arguments, on the CPU, CUDA and "
         "PrivateUse1: `lower_precision_fp` casts them to autocast's dtype, `fp32` to float32, "

@@ -14,6 +14,7 @@ from .call_plan import (
     ON_COPIES,
     DeclaredForm,
     DtypeCheck,
+    Expected,
     LaidOut,
     LengthCheck,
     Returned,
@@ -87,6 +88,8 @@ class KernelPlan:
     laid_out: tuple[LaidOut, ...] = ()
     returned: Returned | None = None  # where what the kernel wrote to copies is written back
     optionals: tuple[str, ...] = ()  # parameters that hold optional tensors
+    is_fallthrough: bool = False  # the key is passed by
+    expected: Expected | None = None  # of a kernel that is not given its results
     viewed: tuple[str, ...] = ()  # parameters that the kernel's only result is a view of
     view_function: str = "distinct_view"  # what makes another tensor of such a result
 
@@ -99,7 +102,8 @@ class KernelPlan:
     def is_wrapped(self) -> bool:
         """Whether a generated function runs before the kernel."""
         checks = self.required or self.lengths or self.dtype_checks or self.device_checks
-        changes = self.laid_out or self.optionals or self.viewed
+        changes = self.laid_out or self.optionals or self.viewed or self.expected
+        changes = changes or (not self.function and self.returned)
         return bool(checks or changes or self.device_guard)
 
 

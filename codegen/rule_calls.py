@@ -10,11 +10,11 @@ import itertools
 
 from . import cpp_names, type_table
 from .call_analysis import checked_tensors, home_of, optional_tensors, signature_of
-from .call_plan import StructuredCall
+from .call_plan import Expected, StructuredCall
 from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
 from .errors import Errors
 from .layout_analysis import laid_out
-from .meta_rules import result_names, rule_statements, ruled_results
+from .meta_rules import allocates, result_names, rule_statements, ruled_results
 from .model import FALLBACK, DispatchEntry, Operator
 from .plan import KernelPlan, Parameter, RulePlan, Signature
 from .schema import Argument
@@ -50,21 +50,26 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
     message = hint = None
     if operator.structured or operator.structured_delegate is not None:
         message, hint = "a structured operator has a meta function", "leave 'meta' out"
+    elif not type_table.has_signature(func):
+        message = "an operator with 'meta' needs a C++ signature"
+    elif not has_ruled_results(operator):
+        if operator.allocates:
+            message = "'allocates' is for kernels whose results 'meta' rules"
     elif func.is_out or func.is_view or (func.mutated and not ruled_results(operator)):
         message = "'meta' is for results that are new, or arguments that may be missing"
     elif not func.returns or any(
         str(r.type.bare()) != "Tensor" for r, _ in ruled_results(operator)
     ):
         message = "'meta' is for results of type Tensor"
-    elif not type_table.has_signature(func):
-        message = "an operator with 'meta' needs a C++ signature"
     elif odd := [a for a in func.arguments if type_table.structured_type(a.type) is None]:
         message = f"an operator with 'meta' cannot take a '{odd[0].type}'"
+    elif not any(map(takes_results, operator.dispatch or ())):
+        message, hint = "no kernel is given the results", "name one in 'dispatch'"
+    elif allocates(operator):
+        message = None
     elif twice := _repeated([*(a.name for a in _inputs(operator)), *result_names(operator)]):
         message = f"a kernel would have '{twice}' twice"
         hint = "the results are its last arguments"
-    elif not any(map(takes_results, operator.dispatch or ())):
-        message, hint = "no kernel is given the results", "name one in 'dispatch'"
     elif operator.autogen and operator.meta and any(r.when for r in operator.meta.results):
         message = "results that are not always there have no out= form"
     elif func.mutated and (out := _declared_out(operator)):
@@ -72,12 +77,33 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
         hint = "leave it out of 'autogen'"
     if message:
         errors.add(place, message, hint)
-    for entry in operator.dispatch or ():
+    for entry in operator.dispatch or () if has_ruled_results(operator) else ():
         if entry.key == "Meta":
             errors.add(entry.location, "the Meta kernel of an operator with 'meta' is generated")
         elif entry.key.startswith("CompositeImplicit"):
             errors.add(entry.location, "a kernel that is given its results does not differentiate")
     return message is None
+
+
+def has_ruled_results(operator: Operator) -> bool:
+    """Whether an operator's `meta:` says what results are, and does not only check."""
+    return operator.meta is not None and bool(operator.meta.results)
+
+
+def expected(namespace: str, operator: Operator) -> Expected | None:
+    """What the rule of an operator whose kernels are given no results says of a call; None where
+    it has none, or the kernels are given them."""
+    is_asked = operator.meta is not None and type_table.has_signature(operator.func)
+    if not is_asked or (has_ruled_results(operator) and not allocates(operator)):
+        return None
+    ruled = ruled_results(operator) if has_ruled_results(operator) else []
+    both = list(zip(operator.func.returns, operator.func.written_results))
+    return Expected(
+        _class_name(namespace, operator),
+        tuple(cpp_names.parameter_name(a.name) for a in operator.func.arguments),
+        tuple(result_names(operator)) if ruled else (),
+        tuple(index for index, pair in enumerate(both) if pair in ruled),
+    )
 
 
 def _inputs(operator: Operator) -> list[Argument]:
@@ -104,7 +130,7 @@ def rule_kernels(namespace: str, operator: Operator, source: Operator) -> tuple[
         return ()
     rule = _class_name(namespace, source)
     found = []
-    for entry in source.dispatch or ():
+    for entry in () if allocates(source) else source.dispatch or ():
         if takes_results(entry) and entry.kernel != FALLBACK and entry.key != "Meta":
             found.append(_kernel(namespace, operator, source, signature, entry))
     call = _call(operator, source, "Meta", rule)

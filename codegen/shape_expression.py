@@ -8,87 +8,34 @@ functions that the C++ calls are those of torchext/shape.h.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 from . import cpp_names
 from .dtypes import SCALAR_TYPES
-from .errors import Errors, did_you_mean
-from .model import Line
+from .errors import did_you_mean
 from .schema import Argument
-
-# Schema types that an expression may name, and what they are in it.
-_KINDS = {
-    "Tensor": "tensor", "Tensor?": "tensor?", "Tensor[]": "tensors",
-    "int": "int", "SymInt": "int", "int?": "int?", "SymInt?": "int?",
-    "int[]": "shape", "SymInt[]": "shape", "bool": "bool", "bool[]": "bools",
-    "ScalarType": "dtype", "ScalarType?": "dtype?",
-}  # fmt: skip
-_OPERATORS = {
-    ast.Add: "({} + {})", ast.Sub: "({} - {})", ast.Mult: "({} * {})",
-    ast.FloorDiv: "shape::floor_divide({}, {}, op, {text})",
-    ast.Mod: "shape::modulo({}, {}, op, {text})",
-}  # fmt: skip
-COMPARISONS = {
-    ast.Eq: ("==", "equal"), ast.NotEq: ("!=", "not_equal"), ast.Lt: ("<", "less"),
-    ast.LtE: ("<=", "at_most"), ast.Gt: (">", "greater"), ast.GtE: (">=", "at_least"),
-}  # fmt: skip
-# Functions: the kinds of their arguments ("..." repeats the one before it), the kind of the
-# result, and the C++ function.
-_FUNCTIONS = {
-    "broadcast": (("shape", "..."), "shape", "shape::broadcast"),
-    "replace": (("shape", "int", "int"), "shape", "shape::replace"),
-    "reduce": (("shape", "dims", "bool"), "shape", "shape::reduce"),
-    "cat": (("tensors", "int"), "shape", "shape::cat"),
-    "len": (("tensors",), "int", "shape::length"),
-    "min": (("int", "int"), "int", "shape::smaller"),
-    "max": (("int", "int"), "int", "shape::larger"),
-    "promote": (("tensors or tensor", "..."), "dtype", "shape::promote"),
-    "promote_to_float": (("tensors or tensor", "..."), "dtype", "shape::promote_to_float"),
-}
-_ATTRIBUTES = {
-    "shape": ("shape", "sym_sizes()"),
-    "dim": ("int", "dim()"),
-    "numel": ("int", "sym_numel()"),
-    "dtype": ("dtype", "scalar_type()"),
-}
-
-
-class Mistake(Exception):
-    """What is wrong with an expression, at an offset of its text."""
-
-    def __init__(self, node: ast.AST, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.offset, self.message, self.hint = getattr(node, "col_offset", 0), message, hint
-
-
-@dataclass(frozen=True)
-class Value:
-    """An expression's kind and its C++."""
-
-    kind: str
-    cpp: str
-    uses: frozenset[str] = frozenset()  # optional tensors that must be there
-
-
-def parse(line: Line, errors: Errors) -> ast.expr | None:
-    """The expression on a line; a mistake of syntax is noted."""
-    try:
-        return ast.parse(line.text.strip(), mode="eval").body
-    except SyntaxError as error:
-        offset = max((error.offset or 1) - 1, 0)
-        errors.add(line.at(offset), f"not an expression: {error.msg}")
-    except (ValueError, RecursionError, MemoryError):
-        errors.add(line.location, "not an expression that can be read")
-    return None
+from .shape_vocabulary import (
+    ATTRIBUTES,
+    COMPARISONS,
+    FUNCTIONS,
+    KINDS,
+    LISTS,
+    OPERATORS,
+    Mistake,
+    Value,
+    article,
+    literal,
+)  # fmt: skip
 
 
 class Translator:
     """Turns the expressions of one operator into C++."""
 
-    def __init__(self, arguments: tuple[Argument, ...], text: str = "") -> None:
+    def __init__(self, arguments: tuple[Argument, ...]) -> None:
         self.arguments = {a.name: a for a in arguments}
-        self.text = text
+        self.dynamic: str | None = None  # C++ of a size that only the values tell; {}: its bound
 
     def established(self, condition: ast.expr) -> frozenset[str]:
         """The optional values that are there where a condition holds."""
@@ -101,24 +48,35 @@ class Translator:
             raise Mistake(node, f"'{ast.unparse(node)}' means nothing in a rule")
         found = method(node)
         if kinds and found.kind not in kinds:
-            wanted = " or ".join(_article(kind) for kind in kinds)
-            raise Mistake(node, f"expected {wanted}, got {_article(found.kind)}")
+            wanted = "a list" if kinds == LISTS else " or ".join(map(article, kinds))
+            raise Mistake(node, f"expected {wanted}, got {article(found.kind)}")
         return found
 
     def Name(self, node: ast.Name) -> Value:
         name = node.id
         if name in self.arguments:
-            kind = _KINDS.get(self.arguments[name].type.bare().plain)
+            kind = KINDS.get(self.arguments[name].type.bare().plain)
             if kind is None:
                 type_ = self.arguments[name].type
                 raise Mistake(node, f"a rule cannot use '{name}', which is a '{type_}'")
             label = cpp_names.parameter_name(name)
+            if kind == "float":
+                label = f"shape::number({label})"  # of a Scalar too
             return Value(kind, f"shape::sizes({label})" if kind == "shape" else label)
+        if self._is_dynamic(node):
+            return Value("size", self._dynamic("std::nullopt"))
         if name in SCALAR_TYPES:
             return Value("dtype", f"at::ScalarType::{SCALAR_TYPES[name]}")
         hint = did_you_mean(name, [*self.arguments, *SCALAR_TYPES])
         hint = hint or did_you_mean(name, self.arguments, "the arguments are")
         raise Mistake(node, f"unknown argument '{name}'", hint)
+
+    def _is_dynamic(self, node: ast.expr) -> bool:
+        is_word = isinstance(node, ast.Name) and node.id == "dynamic"
+        return is_word and self.dynamic is not None and "dynamic" not in self.arguments
+
+    def _dynamic(self, bound: str) -> str:
+        return (self.dynamic or "{}").format(bound)
 
     def Constant(self, node: ast.Constant) -> Value:
         if isinstance(node.value, bool):
@@ -127,14 +85,18 @@ class Translator:
             if node.value >= 1 << 63:
                 raise Mistake(node, "a number that no integer of C++ can hold")
             return Value("int", str(node.value))
+        if isinstance(node.value, float) and math.isfinite(node.value):
+            return Value("float", repr(node.value))
+        if isinstance(node.value, str):
+            return Value("str", f"c10::string_view({literal(node.value)})")
         raise Mistake(node, f"'{ast.unparse(node)}' means nothing in a rule")
 
     def UnaryOp(self, node: ast.UnaryOp) -> Value:
         if isinstance(node.op, ast.USub):
-            value = self.value(node.operand, "int")
+            value = self.value(node.operand, "int", "float")
             is_number = isinstance(node.operand, ast.Constant)
             cpp = f"-{value.cpp}" if is_number else f"(-({value.cpp}))"
-            return Value("int", cpp, value.uses)
+            return Value(value.kind, cpp, value.uses)
         if isinstance(node.op, ast.Not):
             value = self.value(node.operand, "bool")
             return Value("bool", f"shape::negated({value.cpp})", value.uses)
@@ -148,7 +110,7 @@ class Translator:
             if not isinstance(node.op, ast.Add):
                 raise Mistake(node, "shapes can be joined by + only")
             return Value("shape", f"shape::concat({left.cpp}, {right.cpp})", uses)
-        form = _OPERATORS.get(type(node.op))
+        form = OPERATORS.get(type(node.op))
         if form is None:
             raise Mistake(node, f"'{ast.unparse(node)}' is none of + - * // %")
         text = f'"{ast.unparse(node)}"'
@@ -158,7 +120,8 @@ class Translator:
         return Value("int", cpp, uses)
 
     def Tuple(self, node: ast.Tuple | ast.List) -> Value:
-        values = [self.value(item, "int") for item in node.elts]
+        kinds = ("int", "size") if self.dynamic else ("int",)
+        values = [self.value(item, *kinds) for item in node.elts]
         uses = frozenset().union(*(value.uses for value in values))
         return Value("shape", f"c10::SymDimVector{{{', '.join(v.cpp for v in values)}}}", uses)
 
@@ -166,10 +129,10 @@ class Translator:
 
     def Attribute(self, node: ast.Attribute) -> Value:
         value = self.value(node.value, "tensor", "tensor?")
-        if node.attr not in _ATTRIBUTES:
-            hint = did_you_mean(node.attr, _ATTRIBUTES, "it can be")
+        if node.attr not in ATTRIBUTES:
+            hint = did_you_mean(node.attr, ATTRIBUTES, "it can be")
             raise Mistake(node, f"a tensor has no '{node.attr}' in a rule", hint)
-        kind, call = _ATTRIBUTES[node.attr]
+        kind, call = ATTRIBUTES[node.attr]
         is_optional = value.kind == "tensor?"
         uses = value.uses | ({value.cpp} if is_optional else frozenset())
         return Value(kind, f"{value.cpp}{'->' if is_optional else '.'}{call}", uses)
@@ -205,11 +168,15 @@ class Translator:
     def IfExp(self, node: ast.IfExp) -> Value:
         condition = self.value(node.test, "bool")
         then = self.value(node.body)
-        other = self.value(node.orelse, then.kind)
+        is_size = then.kind in ("int", "size")
+        kinds = ("int", "size") if is_size and self.dynamic else (then.kind,)
+        other = self.value(node.orelse, *kinds)
+        if "size" in (then.kind, other.kind):
+            then = replace(then, kind="size")
         there, elsewhere = self._established(node.test)
         uses = condition.uses | (then.uses - there) | (other.uses - elsewhere)
         values = [v.cpp if v.kind != "shape" else f"shape::sizes({v.cpp})" for v in (then, other)]
-        if then.kind == "int":
+        if then.kind in ("int", "size"):
             values = [f"c10::SymInt({value})" for value in values]
         cpp = f"(shape::decided({condition.cpp}) ? {values[0]} : {values[1]})"
         return Value(then.kind, cpp, uses)
@@ -259,22 +226,51 @@ class Translator:
         if len(node.ops) != 1:
             raise Mistake(node, "one comparison at a time")
         operator, right = node.ops[0], node.comparators[0]
+        if self._is_dynamic(node.left):
+            return self._bounded(node, right)
         if isinstance(operator, (ast.Is, ast.IsNot)):
             return self._is_none(node, isinstance(operator, ast.IsNot))
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            return self._is_in(node, right)
         if type(operator) not in COMPARISONS:
             raise Mistake(node, f"'{ast.unparse(node)}' is no comparison of a rule")
-        left = self.value(node.left, "int", "dtype", "shape")
-        other = self.value(right, left.kind)
+        left = self.value(node.left, "int", "dtype", "shape", "float", "str")
+        kinds = ("int", "float") if left.kind in ("int", "float") else (left.kind,)
+        other = self.value(right, *kinds)
         sign, function = COMPARISONS[type(operator)]
         uses = left.uses | other.uses
+        if "float" in (left.kind, other.kind):
+            cpp = f"(shape::number({left.cpp}) {sign} shape::number({other.cpp}))"
+            return Value("bool", cpp, uses)
         if left.kind != "int" and sign not in ("==", "!="):
-            raise Mistake(node, f"{_article(left.kind)} is compared by == and != only")
-        if left.kind == "dtype":
+            raise Mistake(node, f"{article(left.kind)} is compared by == and != only")
+        if left.kind in ("dtype", "str"):
             return Value("bool", f"({left.cpp} {sign} {other.cpp})", uses)
         if left.kind == "shape":
             cpp = f"shape::same({left.cpp}, {other.cpp})"
             return Value("bool", cpp if sign == "==" else f"shape::negated({cpp})", uses)
         return Value("bool", f"shape::{function}({left.cpp}, {other.cpp})", uses)
+
+    def _is_in(self, node: ast.Compare, right: ast.expr) -> Value:
+        """Whether a value is one of several."""
+        if not isinstance(right, (ast.Tuple, ast.List)) or not right.elts:
+            raise Mistake(right, "'in' is asked of a list of values")
+        equal = [ast.Compare(node.left, [ast.Eq()], [item]) for item in right.elts]
+        for comparison in equal:
+            ast.copy_location(comparison, node)
+        values = [self.value(comparison, "bool") for comparison in equal]
+        cpp = values[-1].cpp
+        for value in reversed(values[:-1]):
+            cpp = f"shape::either({value.cpp}, [&] {{ return c10::SymBool({cpp}); }})"
+        cpp = f"shape::negated({cpp})" if isinstance(node.ops[0], ast.NotIn) else cpp
+        return Value("bool", cpp, values[0].uses.union(*(value.uses for value in values)))
+
+    def _bounded(self, node: ast.Compare, right: ast.expr) -> Value:
+        """A size that only the values tell, and that is not larger than another integer."""
+        if not isinstance(node.ops[0], ast.LtE):
+            raise Mistake(node, "a dynamic size is bounded by <= only")
+        most = self.value(right, "int")
+        return Value("size", self._dynamic(f"c10::SymInt({most.cpp})"), most.uses)
 
     def _is_none(self, node: ast.Compare, negated: bool) -> Value:
         right = node.comparators[0]
@@ -285,10 +281,10 @@ class Translator:
 
     def Call(self, node: ast.Call) -> Value:
         name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
-        if name not in _FUNCTIONS or node.keywords:
-            hint = did_you_mean(name, _FUNCTIONS, "the functions are")
+        if name not in FUNCTIONS or node.keywords:
+            hint = did_you_mean(name, FUNCTIONS, "the functions are")
             raise Mistake(node, f"'{name}' is no function of a rule", hint)
-        kinds, result, cpp = _FUNCTIONS[name]
+        kinds, result, cpp = FUNCTIONS[name]
         wanted = self._wanted(node, name, kinds)
         values = [self.value(arg, *kind) for arg, kind in zip(node.args, wanted)]
         uses = frozenset().union(*(value.uses for value in values))
@@ -303,15 +299,9 @@ class Translator:
         if count != len(wanted) or count == 0:
             numbers = "one or more" if kinds[-1] == "..." else str(len(kinds))
             raise Mistake(node, f"'{name}' takes {numbers} arguments, got {count}")
-        several = {"dims": ("int", "shape"), "tensors or tensor": ("tensors", "tensor", "tensor?")}
+        several = {
+            "dims": ("int", "shape"),
+            "tensors or tensor": ("tensors", "tensor", "tensor?"),
+            "list": LISTS,
+        }
         return [several.get(kind, (kind,)) for kind in wanted]
-
-
-def _article(kind: str) -> str:
-    words = {
-        "tensor": "a tensor", "tensor?": "a tensor that may be missing", "tensors": "tensors",
-        "int": "an integer", "int?": "an integer that may be missing", "shape": "a shape",
-        "bool": "a bool", "bools": "a list of bools", "dtype": "a dtype",
-        "dtype?": "a dtype that may be missing",
-    }  # fmt: skip
-    return words[kind]

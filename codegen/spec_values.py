@@ -54,7 +54,7 @@ class MetaRule:
     """`meta:`, the shape rule of an operator."""
 
     location: Location
-    results: tuple[ResultRule, ...]
+    results: tuple[ResultRule, ...]  # none: it only checks
     checks: tuple[Check, ...] = ()
 
 

@@ -29,6 +29,7 @@ TOO_DEEP = "lists and maps are nested too deeply"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _KEY_AND_VALUE = re.compile(r"""\s*(?:- +)*[\w., ]+: +(?!#|(["'])[^"']*\1\s*$)\S""")
 QUOTES = "a text that holds ': ' or ' #', or begins with one of {[*&!%@|>'\", stands in quotes"
+BRACKETS = 'expressions with brackets stand in quotes, as "[x.shape[0], n]"'
 
 
 class _NoCharacter(yaml.MarkedYAMLError):
@@ -114,10 +115,11 @@ class YamlReader:
         except yaml.YAMLError as found:
             error = self._shown(text, found)
             if isinstance(error, yaml.MarkedYAMLError):
-                mark = error.problem_mark or error.context_mark
+                mark, why = error.problem_mark or error.context_mark, error.problem or error.context
                 place = Location(self.source, mark.line + 1, mark.column + 1) if mark else start
                 hint = QUOTES if _KEY_AND_VALUE.match(place.text) else None
-                self.errors.add(place, f"not YAML: {error.problem or error.context}", hint)
+                hint = BRACKETS if why.endswith("but got '['") else hint
+                self.errors.add(place, f"not YAML: {why}", hint)
             else:  # of its reader: a character that YAML forbids
                 place = self.source.place(getattr(error, "position", 0))
                 self.errors.add(place, f"not YAML: {str(error).splitlines()[0]}")
@@ -127,14 +129,11 @@ class YamlReader:
         return root
 
     def _shown(self, text: str, error: yaml.YAMLError) -> yaml.YAMLError:
-        """The error of the Python loader, whose messages differ; this one where that loader would
-        read on."""
+        """The error of the Python loader; this one where that loader would read on."""
         try:
             self._nodes(text, yaml.SafeLoader)
-        except _NoCharacter:
-            pass
         except yaml.YAMLError as shown:
-            return shown
+            return error if isinstance(shown, _NoCharacter) else shown
         return error
 
     def _nodes(self, text: str, loader: type) -> Node | None:

@@ -260,8 +260,9 @@ A structured operator's `impl` takes `Tensor?` as `at::OptionalTensorRef`, and `
 A `Tensor` is there: a missing one, None from Python, is refused with the operator and the argument
 before a kernel sees it, in lists too. What may be missing is a `Tensor?`, `std::nullopt` then. A
 list of a fixed length has it: `int[2]` takes two numbers, or one that stands for both, and refuses
-any other list, but one as long as a default such as `int[2] stride=[]`. `int[1]` is a number or a
-list of any length, as in ATen.
+any other list, but one as long as a default such as `int[2] stride=[]`. (torch's Python repeats a
+number for `int` and `float`, not for `SymInt`.) `int[1]` is a number or a list of any length, as in
+ATen.
 
 """
 
@@ -383,22 +384,45 @@ last, `out`.
 | key | meaning |
 | --- | --- |
 | `like` | a tensor whose size and dtype the result has |
-| `size` | a shape |
+| `size` | a shape; in a list `dynamic` is a size that values tell, `dynamic <= n` a bounded one |
 | `dtype` | a dtype, or a tensor that has it |
 | `strides` | what the kernel is given: `contiguous`, the default; `any`; or strides, as a shape |
 | `when` | a condition without which the result is undefined |
 | `check` | a list of conditions, looked at first; one that names a missing `Tensor?` is left out |
 
+Where `size` has a `dynamic` size, or the entry says `allocates: True`, a kernel is not given its
+results: it returns what it made, and in every call sizes and dtype are compared with the rule, an
+error that names the rule's line. Of a dynamic size a traced call has an unbacked symbol, with its
+bound; under `torch.compile` that needs `torch._dynamo.config.capture_dynamic_output_shape_ops`, as
+ATen's `nonzero` does, without which the graph breaks. A tensor on Meta that is not traced is
+refused:
+
+```yaml
+- func: keep(Tensor boxes, Tensor scores, int most=-1) -> Tensor
+  meta:
+    check:
+      - "boxes.shape[0] == scores.shape[0]": "as many scores as boxes, got {scores.shape}"
+    size: "[min(most, boxes.shape[0]) if most >= 0 else dynamic <= boxes.shape[0]]"
+    dtype: int64
+  dispatch:
+    CPU: keep_cpu
+```
+
+A rule with `check:` alone is for every operator that has a C++ signature, whatever it returns: it
+is looked at before each kernel, on Meta too. In the words of a check `{x.shape}` stands for the
+value of an expression; a condition of several parts shows the values of what it names by itself.
+
 Expressions are Python's. Integers: numbers, integer arguments, `x.dim`, `x.numel`, `x.shape[i]`,
-`len(tensors)`, `min`, `max`, `+ - * // %`. Shapes: `x.shape`, its slices, lists of integers, tuples
-`(a, b)`, joined by `+`; `broadcast(shape, ...)`, `replace(shape, dim, size)`,
-`reduce(shape, dim or dims, keepdim)` (no dims: all), `cat(tensors, dim)`. Dtypes: `x.dtype`,
-`promote(x, ...)` and `promote_to_float(x, ...)` of tensors, a `ScalarType` argument, `float32` and
-the like. `tensors[i]` is a tensor; `a if condition else b`; `n or 3` for an `int?` or `ScalarType?`
-that may be missing. Conditions: comparisons, `x is None`, bool arguments, `mask[0]`, `and`, `or`,
-`not`, and in `check` also `floating(x)` and `has_dim(x, dim)`. Integers are SymInts: symbolic sizes
-stay symbolic, and a condition on one is asserted at run time. Division by zero and negative sizes
-are errors that name the operator.
+`len(list)`, `min`, `max`, `+ - * // %`. Shapes: `x.shape`, its slices, lists of integers, tuples
+`(a, b)`, joined by `+`; `broadcast(shape, ...)`, `replace(shape, dim, size)`, `reduce(shape, dim or
+dims, keepdim)` (no dims: all), `cat(tensors, dim)`. Dtypes: `x.dtype`, `promote(x, ...)` and
+`promote_to_float(x, ...)` of tensors, a `ScalarType` argument, `float32` and the like. `tensors[i]`
+is a tensor; `a if condition else b`; `n or 3` for an `int?` or `ScalarType?` that may be missing.
+Numbers (`scale > 0`, of a float or Scalar) and texts (`mode in ("max", "avg")`) are compared.
+Conditions: comparisons, `x is None`, bool arguments, `mask[0]`, `and`, `or`, `in`, `not`, and in
+`check` also `floating(x)` and `has_dim(x, dim)`. Integers are SymInts: symbolic sizes stay
+symbolic, and a condition on one is asserted at run time. Division by zero and negative sizes are
+errors that name the operator.
 
 """
 
@@ -542,9 +566,9 @@ behind a check that all tensors are on one device and a guard that makes it curr
 
 _SCHEMA_TYPES = (
     "Tensor", "Tensor(a!)", "Tensor?", "Tensor(a!)?", "Tensor[]", "Tensor?[]", "Tensor[]?",
-    "Scalar", "Scalar?", "int", "int?", "int[]", "int[]?", "int[2]", "float", "float?", "float[]", "float[]?",
-    "bool", "bool?", "bool[3]", "bool[]", "str", "str?", "str[]", "complex", "ScalarType",
-    "ScalarType?", "Layout", "Device", "MemoryFormat", "Generator?",
+    "Scalar", "Scalar?", "int", "int?", "int[]", "int[]?", "int[2]", "float", "float?", "float[]",
+    "float[]?", "bool", "bool?", "bool[3]", "bool[]", "str", "str?", "str[]", "complex",
+    "ScalarType", "ScalarType?", "Layout", "Device", "MemoryFormat", "Generator?",
 )  # fmt: skip
 
 

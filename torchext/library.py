@@ -140,6 +140,8 @@ def _open(path: str, namespace: str) -> None:
     error = error_of()
     if error is not None:
         raise ImportError(error.decode())
+    from . import dynamic_sizes  # noqa: F401  # which the library's Meta kernels call
+
     # with Python's lock; the library does so by itself as well, but after a moment
     getattr(ctypes.PyDLL(path), f"torchext_tag_compile_cache_{namespace}")()
 

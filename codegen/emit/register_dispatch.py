@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ..call_plan import WRITTEN_META
 from ..form_text import form_text
 from ..output import File, banner
 from ..plan import KernelPlan, OperatorPlan, Plan, Signature
@@ -47,6 +46,7 @@ _WRAPPER = """
 // $location: $schema
 $prototype {
 $checks
+$expected
 $guard
 $layouts
 $call
@@ -71,11 +71,11 @@ _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
     "autocast": lambda kernel: kernel.autocast,
     "cpu_fallback": lambda kernel: kernel.fallback,
     "device": lambda kernel: True,
+    "expected_results": lambda kernel: kernel.expected,
     "dtypes": lambda kernel: kernel.dtype_checks,
     "layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
     "structured_meta": lambda kernel: kernel.structured,
     "view_geometry": lambda kernel: kernel.viewed,
-    "written_meta": lambda kernel: kernel.function == WRITTEN_META,
 }
 
 
@@ -95,7 +95,7 @@ def emit(plan: Plan) -> Iterator[File]:
         groups = sorted({op.group for op in shard if any(map(_calls_kernel, op.kernels))})
         structured = [op for op in shard if any(k.structured for k in op.kernels)]
         called = sorted({op.group for op in structured if any(map(_calls_out, op.kernels))})
-        ruled = sorted({op.group for op in structured if any(map(_has_rule, op.kernels))})
+        ruled = sorted({op.group for op in shard if any(map(_has_rule, op.kernels))})
         sets = _dtype_sets(shard)
         blocks = [_block(plan.namespace, index, sets, *item) for item in _by_key(shard).items()]
         text = fill(
@@ -138,7 +138,7 @@ def _calls_out(kernel: KernelPlan) -> bool:
 
 
 def _has_rule(kernel: KernelPlan) -> bool:
-    return bool(kernel.structured and kernel.structured.has_rule)
+    return bool(kernel.expected or (kernel.structured and kernel.structured.has_rule))
 
 
 # a dispatch key, whether the block is compiled only where CUDA is, and whose operators they are
@@ -223,6 +223,7 @@ def _wrapper(
         schema=op.schema,
         prototype=signature.prototype(_wrapper_name(op, kernel)),
         checks=checks,
+        expected=_expected(name, op, kernel),
         guard=[guard] if kernel.device_guard else [],
         layouts=list(layout_lines(kernel.laid_out)),
         call=list(_call(kernel, signature, f"::{kernel.function}({arguments})")),
@@ -233,11 +234,31 @@ def _numbers(values: Iterable[int]) -> str:
     return ", ".join(map(str, values))
 
 
+def _expected(name: str, op: OperatorPlan, kernel: KernelPlan) -> list[str]:
+    """The statements that run the rule of a kernel that is not given its results."""
+    rule = kernel.expected
+    if rule is None:
+        return []
+    results = "".join(f', "{result}"' for result in rule.results)
+    return [
+        f'  Expected<::{rule.rule}, {len(rule.results)}> expected("{name}", "{op.spec_line}"'
+        f"{results});",
+        f"  expected.meta({', '.join(rule.arguments)});",
+    ]
+
+
 def _call(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[str]:
     """The statements that call the kernel, write copies back and return the results."""
     written_back = list(write_back_lines(kernel.laid_out))
+    if not kernel.function:  # the Meta kernel of an operator that only writes
+        if signature.result != "void":
+            yield f"  return {kernel.returned.expression};"
+        return
+    if kernel.expected and kernel.expected.results:
+        positions = _numbers(kernel.expected.positions)
+        call = f"expected.checked<{positions}>({call})"
     for name in kernel.viewed:
-        call = f"{kernel.view_function}({call}, {name})"
+        call = f"::torchext::{kernel.view_function}({call}, {name})"
     if not written_back:
         yield f"  return {call};"
     elif signature.result == "void":
@@ -252,8 +273,10 @@ def _call(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[str]:
 
 def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:
     name = op.operator.name
-    if kernel.fallback:
-        function = _BOXED.format(kernel.fallback)
+    if kernel.is_fallthrough:
+        function = "torch::CppFunction::makeFallthrough()"
+    elif kernel.fallback:
+        function = _BOXED.format(f"::torchext::{kernel.fallback}")
     elif kernel.autocast:
         function = f"autocast_kernel({kernel.autocast})"
     elif kernel.declared_form:

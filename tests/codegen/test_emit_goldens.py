@@ -1778,7 +1778,6 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 #include <torchext/structured_meta.h>
 #include <torchext/view_forms.h>
 #include <torchext/view_geometry.h>
-#include <torchext/written_meta.h>
 
 #include <goldens/kernels/blend.h>
 #include <goldens/kernels/extremes.h>
@@ -1970,6 +1969,13 @@ at::Tensor meta_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
   return ::goldens::native::mul(self, other);
 }
 
+// native_functions.yaml:15: mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
+at::Tensor& meta_mul__Tensor(at::Tensor& self, const at::Tensor& other) {
+  check_defined("goldens::mul_.Tensor", "self", self);
+  check_defined("goldens::mul_.Tensor", "other", other);
+  return self;
+}
+
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
 at::Tensor meta_scale(const at::Tensor& self, const at::Scalar& factor) {
   check_defined("goldens::scale", "self", self);
@@ -2074,9 +2080,16 @@ at::Tensor& meta_halved_out(
   return out;
 }
 
+// native_functions.yaml:74: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
+::std::tuple<at::Tensor&, at::Tensor&> meta_swap(at::Tensor& first, at::Tensor& second) {
+  check_defined("goldens::swap", "first", first);
+  check_defined("goldens::swap", "second", second);
+  return ::std::tuple<at::Tensor&, at::Tensor&>(first, second);
+}
+
 void register_meta_0(torch::Library& m) {
   m.impl("mul.Tensor", TORCH_FN(meta_mul_Tensor));
-  m.impl("mul_.Tensor", torch::CppFunction::makeFromBoxedFunction<&::torchext::written_meta>());
+  m.impl("mul_.Tensor", TORCH_FN(meta_mul__Tensor));
   m.impl("scale", TORCH_FN(meta_scale));
   m.impl("scale_", TORCH_FN(meta_scale_));
   m.impl("scale.out", TORCH_FN(meta_scale_out));
@@ -2084,7 +2097,7 @@ void register_meta_0(torch::Library& m) {
   m.impl("extremes.out", TORCH_FN(meta_extremes_out));
   m.impl("halved", TORCH_FN(meta_halved));
   m.impl("halved.out", TORCH_FN(meta_halved_out));
-  m.impl("swap", torch::CppFunction::makeFromBoxedFunction<&::torchext::written_meta>());
+  m.impl("swap", TORCH_FN(meta_swap));
 }
 
 const bool registered_meta_0 =
@@ -2206,7 +2219,7 @@ const bool registered_cuda_0 =
 #endif // TORCHEXT_WITH_CUDA
 
 void register_privateuse1_0(torch::Library& m) {
-  m.impl("mul.Tensor", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
+  m.impl("mul.Tensor", torch::CppFunction::makeFromBoxedFunction<&::torchext::cpu_fallback<>>());
 }
 
 const bool registered_privateuse1_0 =
@@ -2285,7 +2298,7 @@ const bool registered_xpu_0 =
 // native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
 ::std::vector<at::Tensor> compositeexplicitautograd_halves(const at::Tensor& self) {
   check_defined("goldens::halves", "self", self);
-  return distinct_view(::goldens::native::halves(self), self);
+  return ::torchext::distinct_view(::goldens::native::halves(self), self);
 }
 
 void register_compositeexplicitautograd_0(torch::Library& m) {
@@ -2303,7 +2316,7 @@ const bool registered_compositeexplicitautograd_0 = library().add(
 // native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
 ::std::vector<at::Tensor> batched_halves(const at::Tensor& self) {
   check_defined("goldens::halves", "self", self);
-  return batched_view(::goldens::native::halves(self), self);
+  return ::torchext::batched_view(::goldens::native::halves(self), self);
 }
 
 void register_batched_0(torch::Library& m) {
@@ -2399,8 +2412,8 @@ const bool registered_compositeexplicitautogradnonfunctional_0 = library().add(
     &register_compositeexplicitautogradnonfunctional_0);
 
 void register_cuda_fallback_0(torch::Library& m) {
-  m.impl("extremes", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
-  m.impl("extremes.out", torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
+  m.impl("extremes", torch::CppFunction::makeFromBoxedFunction<&::torchext::cpu_fallback<>>());
+  m.impl("extremes.out", torch::CppFunction::makeFromBoxedFunction<&::torchext::cpu_fallback<>>());
 }
 
 const bool registered_cuda_fallback_0 =

@@ -96,12 +96,17 @@ ORDER = {
         "cpp_names", "errors", "model", "plan", "precomputed", "schema", "type_table",
         "ufunc_analysis", "variants",
     ],
-    "shape_expression": ["cpp_names", "dtypes", "errors", "model", "schema"],
+    "shape_vocabulary": ["errors", "model"],
+    "shape_expression": ["cpp_names", "dtypes", "errors", "schema", "shape_vocabulary"],
+    "rule_checks": ["errors", "model", "shape_expression", "shape_vocabulary"],
     "batching_analysis": [
-        "cpp_names", "errors", "model", "plan", "schema", "shape_expression", "structured_analysis",
-        "type_table",
+        "cpp_names", "errors", "model", "plan", "schema", "shape_expression", "shape_vocabulary",
+        "structured_analysis", "type_table",
     ],
-    "meta_rules": ["cpp_names", "errors", "model", "schema", "shape_expression"],
+    "meta_rules": [
+        "cpp_names", "errors", "model", "rule_checks", "schema", "shape_expression",
+        "shape_vocabulary",
+    ],
     "rule_calls": [
         "cpp_names", "call_analysis", "call_plan", "dispatch_keys", "errors", "layout_analysis",
         "meta_rules",
@@ -117,7 +122,8 @@ ORDER = {
     "dispatch_analysis": [
         "argument_checks", "cpp_names", "call_analysis", "call_plan", "declared_forms",
         "dispatch_keys", "dtype_analysis", "errors",
-        "layout_analysis", "model", "plan", "rule_calls", "structured_analysis", "structured_calls",
+        "layout_analysis", "meta_rules", "model", "plan", "rule_calls", "structured_analysis",
+        "structured_calls",
     ],
     "override_analysis": [
         "cpp_names", "autograd_plan", "dispatch_analysis", "dispatch_keys", "errors", "model",

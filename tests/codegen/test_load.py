@@ -74,6 +74,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     results:
       a: {like: x, when: y}
       b: {size: (3), dtype: bool, strides: any}
+  allocates: True
   autocast: promote
   vmap: leading(x)
   layout: {x: contiguous, y: any}
@@ -122,6 +123,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert [str(name) for name in values.pop("autogen")] == ["f.out", "f.b_out"]
     assert values == {
         "tags": ("core", "pointwise"),
+        "allocates": True,
         "doc": "Does it.\n\nAnd more.\n",
         "pt2_compliant": False,
         "differentiable": False,

@@ -98,7 +98,7 @@ class Output:
                         composite = found[op, f"Composite{kind}Autograd"]
                         assert registered.function == composite.function
                         continue
-                    if re.search(r"_form_of\(|view_copy_of\(|::written_meta>", payload):
+                    if re.search(r"_form_of\(|view_copy_of\(", payload):
                         continue
                     if spelling(payload) in {f"TORCH_FN({name})" for name in structured}:
                         continue
@@ -160,7 +160,7 @@ def _registration(
     match = re.fullmatch(r"TORCH_FN\((\w+)\)", text)
     assert match, f"neither a kernel nor a wrapper: {payload}"
     function, wrapper, call = wrappers[match.group(1)]
-    if viewed := re.fullmatch(r"(?:distinct|batched)_view\((.*),(\w+)\)", call):
+    if viewed := re.fullmatch(r"(?:::torchext::)?(?:distinct|batched)_view\((.*),(\w+)\)", call):
         assert viewed.group(2) in dict(map(reversed, function.parameters)), call
         call = viewed.group(1)
     called, _, arguments = call.removeprefix("::").partition("(")

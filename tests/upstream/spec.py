@@ -24,6 +24,8 @@ TAGS = PACKAGED / "ATen" / "native" / "tags.yaml"
 DERIVATIVES = PACKAGED / "autograd" / "derivatives.yaml"
 
 NAMESPACE = "upstream"
+# Their results are views of the argument, which no schema says.
+_UNSAFE_VIEWS = ("_unsafe_view", "unsafe_split", "unsafe_split_with_sizes")
 # Keys that name kernels or other operators' entries; the mirror has one kernel for all of them.
 _KERNEL_KEYS = frozenset(
     {"dispatch", "structured", "structured_delegate", "structured_inherits", "precomputed",
@@ -139,9 +141,14 @@ def _operator(
 
 
 def _facts(function: NativeFunction) -> dict[str, object]:
-    """What upstream keeps in a list of its generator, as the extension key that says so here."""
-    is_complex = function.func.name.name.base in GRADIENT_IMPLEMENTED_FOR_COMPLEX
-    return {} if is_complex else {"complex_autograd": False}
+    """What upstream keeps in a list of its generator, or does not say, as the keys that say it."""
+    base = function.func.name.name.base
+    facts: dict[str, object] = {}
+    if base not in GRADIENT_IMPLEMENTED_FOR_COMPLEX:
+        facts["complex_autograd"] = False
+    if base in _UNSAFE_VIEWS:
+        facts["tags"] = "maybe_aliasing_or_mutating"
+    return facts
 
 
 def _dispatch_keys(value: dict) -> list[str]:

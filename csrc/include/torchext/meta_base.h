@@ -9,6 +9,9 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/SymIntArrayRef.h>
 #include <c10/util/DimVector.h>
+#include <c10/util/Exception.h>
+
+#include <optional>
 
 namespace torchext {
 inline namespace v1 {
@@ -34,6 +37,15 @@ struct MetaBase : public at::impl::MetaBase {
       at::TensorOptions options) {
     set_output_raw_strided(
         index, C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), options);
+  }
+
+  /// A size of a result that only the values of the arguments tell, maybe with a bound.
+  virtual c10::SymInt new_dynamic_size(
+      const char* op,
+      const char* result,
+      const at::Tensor& /*like*/,
+      const std::optional<c10::SymInt>& /*most*/) {
+    TORCH_CHECK(false, op, ": the size of ", result, " is known when the kernel has run");
   }
 
   /// As set_output_contiguous: the kernel needs a contiguous result.

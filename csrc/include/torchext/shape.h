@@ -238,6 +238,31 @@ c10::SymInt length(const List& tensors) {
   return static_cast<int64_t>(tensors.size());
 }
 
+/// A number as conditions compare it.
+inline double number(double value) {
+  return value;
+}
+
+inline double number(const c10::SymInt& value) {
+  return static_cast<double>(value.guard_int(__FILE__, __LINE__));
+}
+
+inline double number(const at::Scalar& value) {
+  return value.isSymbolic() ? value.toSymFloat().guard_float(__FILE__, __LINE__)
+                            : value.toDouble();
+}
+
+/// The first tensor of some arguments that is there.
+template <typename... Arguments>
+at::Tensor first_tensor(const Arguments&... arguments) {
+  at::Tensor found;
+  const auto look = [&found](const at::Tensor& tensor) {
+    found = found.defined() ? found : tensor;
+  };
+  (for_each_tensor(look, arguments), ...);
+  return found;
+}
+
 inline const at::Tensor& item(at::TensorList tensors, const c10::SymInt& index, const char* op) {
   const auto count = static_cast<int64_t>(tensors.size());
   const int64_t given = as_index(index);
@@ -419,6 +444,21 @@ inline void check_value(
 
 inline void check(const char* op, const char* text, const c10::SymBool& condition) {
   TORCH_CHECK(holds(condition), op, ": ", text, " must hold");
+}
+
+/// The same with words that are made where it does not hold.
+template <typename Words>
+void check_that(const c10::SymBool& condition, const Words& words) {
+  TORCH_CHECK(holds(condition), words());
+}
+
+/// A value as the words of a check have it.
+inline std::string shown(SizesRef sizes) {
+  return c10::str(sizes);
+}
+
+inline const char* shown(bool value) {
+  return value ? "True" : "False";
 }
 
 /// The same with the words of the rule.

@@ -9,6 +9,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/util/SmallVector.h>
+#include <torchext/dynamic_size.h>
 #include <torchext/elementwise.h>
 #include <torchext/structured.h>
 
@@ -54,6 +55,14 @@ class SymbolicMeta : public Class {
       c10::SymIntArrayRef strides,
       at::TensorOptions options) final {
     set(index, sizes, strides, options);
+  }
+
+  c10::SymInt new_dynamic_size(
+      const char* op,
+      const char* result,
+      const at::Tensor& like,
+      const std::optional<c10::SymInt>& most) final {
+    return new_traced_size(op, result, like, most);
   }
 
  protected:

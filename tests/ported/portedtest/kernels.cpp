@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+#include <ATen/ATen.h>
+#include <portedtest/kernels.h>
+#include <portedtest/ops.h>
+
+#include <tuple>
+#include <vector>
+
+namespace portedtest::native {
+
+std::tuple<at::Tensor, at::Tensor> two(const at::Tensor& x) {
+  return {x * 2, x * 3};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> three(const at::Tensor& x) {
+  return {x.sign(), x * 2, x * 3};
+}
+
+std::vector<at::Tensor> parts(const at::Tensor& x, int64_t n) {
+  std::vector<at::Tensor> found;
+  for (int64_t i = 0; i < n; ++i) {
+    found.push_back(x.clone());
+  }
+  return found;
+}
+
+at::Tensor needs(
+    const at::Tensor& x, const at::Tensor& y, const std::optional<at::Tensor>& z) {
+  return x + y + (z.has_value() ? *z : x.new_zeros({}));
+}
+
+at::Tensor needs_by_parts(const at::Tensor& x, const at::Tensor& y) {
+  return x + y;
+}
+
+at::Tensor needs_list(at::TensorList xs) {
+  return xs[0].clone();
+}
+
+void needs_ruled(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
+  out.copy_(x + y);
+}
+
+at::Tensor lengths(
+    const at::Tensor& x,
+    at::IntArrayRef s,
+    at::ArrayRef<double> f,
+    at::OptionalIntArrayRef o,
+    at::IntArrayRef q,
+    at::IntArrayRef e,
+    at::IntArrayRef any) {
+  std::vector<double> all(s.begin(), s.end());
+  all.insert(all.end(), f.begin(), f.end());
+  if (o.has_value()) {
+    all.insert(all.end(), o->begin(), o->end());
+  }
+  all.insert(all.end(), q.begin(), q.end());
+  all.insert(all.end(), e.begin(), e.end());
+  all.insert(all.end(), any.begin(), any.end());
+  return at::tensor(all, x.options().dtype(at::kDouble));
+}
+
+// the library's own C++ API, where one number stands for two
+at::Tensor same_lengths(const at::Tensor& x) {
+  return portedtest::lengths(x, 3, {1.0, 2.0, 3.0}, 4, c10::SymInt(5));
+}
+
+std::tuple<at::Tensor, at::Tensor> mixed(
+    const at::Tensor& x, at::Tensor& d, at::Tensor& e, const at::Tensor& mask) {
+  mixed_none(x, d, e, mask);
+  return {d, e};
+}
+
+void mixed_none(const at::Tensor& x, at::Tensor& d, at::Tensor& e, const at::Tensor& mask) {
+  d.add_(x * mask);
+  e.add_(x * mask);
+}
+
+std::tuple<at::Tensor, at::Tensor> mixed_ends(at::Tensor& d, const at::Tensor& x, at::Tensor& e) {
+  d.add_(x);
+  e.mul_(x);
+  return {d, e};
+}
+
+at::Tensor mixed_first(const at::Tensor& x, at::Tensor& d, const at::Tensor& mask) {
+  return d.add_(x * mask);
+}
+
+void mixed_lists(const at::Tensor& x, at::TensorList ds) {
+  for (const at::Tensor& d : ds) {
+    d.add_(x);
+  }
+}
+
+// wrong where x begins with -1: of another size, dtype, or missing
+std::tuple<at::Tensor, at::Tensor> norms(const at::Tensor& x, bool right) {
+  if (right) {
+    return {x.sum(1), x * x};
+  }
+  return x.size(0) == 1 ? std::tuple(x.sum(1).to(at::kInt), x * x)
+                        : std::tuple(x.sum(0), x * x);
+}
+
+std::tuple<at::Tensor, at::Tensor> maybe_two(const at::Tensor& x, bool both) {
+  return {x.clone(), both ? x * 2 : at::Tensor()};
+}
+
+std::tuple<at::Tensor, at::Tensor> counted_norms(const at::Tensor& x, at::Tensor& count) {
+  count.add_(1);
+  return {x * x, count};
+}
+
+int64_t only_checked(
+    const at::Tensor& boxes, const at::Tensor& scores, double scale, c10::string_view mode) {
+  return static_cast<int64_t>(boxes.size(0) * scale) + static_cast<int64_t>(mode.size());
+}
+
+void checked_and_written(const at::Tensor& x, at::Tensor& out, at::IntArrayRef sizes) {
+  out.copy_(x * static_cast<double>(sizes.size()));
+}
+
+std::vector<at::Tensor> checked_parts(const at::Tensor& x, const at::Scalar& alpha) {
+  return {x / alpha, x * alpha};
+}
+
+at::Tensor nonzero_rows(const at::Tensor& x) {
+  return x.index({x.ne(0).any(1)});
+}
+
+std::tuple<at::Tensor, at::Tensor> kept(const at::Tensor& scores, double least, int64_t most) {
+  at::Tensor index = scores.gt(least).nonzero().squeeze(1);
+  at::Tensor values = scores.index({index});
+  return {most >= 0 ? values.slice(0, 0, most).clone() : values, index};
+}
+
+} // namespace portedtest::native

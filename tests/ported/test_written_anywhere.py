@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Written arguments anywhere among the others, returned or not: as a composite of ATen's does."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+
+def mixed(x, d, e, mask):
+    d.add_(x * mask)
+    e.add_(x * mask)
+    return d, e
+
+
+def mixed_none(x, d, e, mask):
+    mixed(x, d, e, mask)
+
+
+def mixed_ends(d, x, e):
+    return d.add_(x), e.mul_(x)
+
+
+def mixed_first(x, d, mask):
+    return d.add_(x * mask)
+
+
+def mixed_lists(x, ds):
+    for d in ds:
+        d.add_(x)
+
+
+BY_ATEN = {f.__name__: f for f in (mixed, mixed_none, mixed_ends, mixed_first, mixed_lists)}
+
+
+def arguments(name, *shape):
+    torch.manual_seed(0)
+    count = {"mixed": 4, "mixed_none": 4, "mixed_lists": 3}.get(name, 3)
+    tensors = [torch.rand(*shape, 3) for _ in range(count)]
+    return (tensors[0], tensors[1:]) if name == "mixed_lists" else tuple(tensors)
+
+
+def called(f, args):
+    """What a call returns, and what it leaves in its arguments."""
+    result = f(*args)
+    return result, args
+
+
+HOW = {
+    "eager": lambda f: f,
+    "aot_eager": lambda f: torch.compile(f, backend="aot_eager", fullgraph=True),
+    "inductor": lambda f: torch.compile(f, fullgraph=True),
+    "dynamic": lambda f: torch.compile(f, backend="aot_eager", fullgraph=True, dynamic=True),
+}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("name", BY_ATEN)
+def test_values_and_what_is_written(name, how, ops) -> None:
+    torch._dynamo.reset()
+    op = getattr(ops, name)
+    expected = called(BY_ATEN[name], arguments(name))
+    assert_close(called(HOW[how](lambda *args: op(*args)), arguments(name)), expected)
+
+
+@pytest.mark.parametrize("name", ["mixed", "mixed_ends", "mixed_first"])
+def test_functionalize(name, ops) -> None:
+    f = torch.func.functionalize(getattr(ops, name))
+    expected = called(BY_ATEN[name], arguments(name))
+    assert_close(called(f, arguments(name)), expected)
+
+
+@pytest.mark.parametrize("name", ["mixed_none", "mixed_lists"])
+def test_functionalize_refuses_what_returns_nothing(name, ops) -> None:
+    """torch.func.functionalize alone; torch.compile has a way of its own for such operators."""
+    with pytest.raises(RuntimeError, match="custom .* operator whose output has alias annotations"):
+        torch.func.functionalize(getattr(ops, name))(*arguments(name))
+
+
+@pytest.mark.parametrize("name", [name for name in BY_ATEN if name != "mixed_lists"])
+def test_vmap(name, ops) -> None:
+    def apply(f):
+        args = arguments(name, 2)
+        torch.vmap(lambda *args: (f(*args), args[0])[1])(*args)
+        return args
+
+    assert_close(apply(getattr(ops, name)), apply(BY_ATEN[name]))
+
+
+@pytest.mark.parametrize("name", BY_ATEN)
+def test_meta_needs_no_rule(name, ops) -> None:
+    args = torch.utils._pytree.tree_map(lambda t: t.to("meta"), arguments(name))
+    result = getattr(ops, name)(*args)
+    returned = {"mixed": (1, 2), "mixed_ends": (0, 2), "mixed_first": (1,)}.get(name)
+    if returned is None:
+        assert result is None
+    else:
+        given = (result,) if name == "mixed_first" else result
+        assert all(a is args[i] for a, i in zip(given, returned, strict=True))
+
+
+def gradients(f):
+    x, d, e, mask = arguments("mixed")
+    leaves = [t.requires_grad_() for t in (x, d, e)]
+    a, b = f(x, d * 1, e * 1, mask)
+    return torch.autograd.grad((a**2).sum() + 2 * b.sum(), leaves)
+
+
+@pytest.mark.parametrize("form", ["mixed", "mixed_functional"])
+def test_a_form_that_writes_and_its_functional_one_differentiate(form, ops) -> None:
+    assert_close(gradients(getattr(ops, form)), gradients(mixed))
+
+
+def test_the_functional_form_differentiates_under_compile(ops) -> None:
+    torch._dynamo.reset()
+    f = torch.compile(lambda *args: ops.mixed_functional(*args), fullgraph=True)
+    assert_close(gradients(f), gradients(mixed))
