@@ -18,7 +18,11 @@ from .model import Operator
 from .plan import KernelPlan
 from .schema import Argument, Type
 
-_REQUIRED = ("Tensor", "Tensor[]", "Tensor[]?")
+# Of a list of results some gradients may be missing, which reach an operator as a list.
+_REQUIRED = "Tensor"
+# Lists of which ATen's kernels take one of length one for all.
+_REPEATED = ("int", "SymInt")
+_NUMBERS = (*_REPEATED, "float")
 
 
 def with_argument_checks(operator: Operator, kernels: Iterable[KernelPlan]) -> Iterator[KernelPlan]:
@@ -26,7 +30,7 @@ def with_argument_checks(operator: Operator, kernels: Iterable[KernelPlan]) -> I
     required = tuple(
         Tensors(a.name, cpp_names.parameter_name(a.name))
         for a in operator.func.arguments
-        if a.type.bare().plain in _REQUIRED
+        if a.type.bare().plain == _REQUIRED
     )
     lengths = tuple(length_checks(operator))
     for kernel in kernels:
@@ -42,14 +46,19 @@ def length_checks(operator: Operator) -> Iterator[LengthCheck]:
     for argument in _fixed(operator):
         type_ = fixed_list(argument.type)
         assert type_ is not None and type_.size is not None
-        lengths = (type_.size, *_default_length(argument, type_))
-        yield LengthCheck(argument.name, cpp_names.parameter_name(argument.name), lengths)
+        yield LengthCheck(
+            argument.name,
+            cpp_names.parameter_name(argument.name),
+            (type_.size, *_default_length(argument, type_)),
+            type_.args[0].name in _REPEATED,
+        )
 
 
 def repeated_numbers(operator: Operator) -> Iterator[LengthCheck]:
     """The lists of numbers for which one number stands in C++; in Python torch repeats it."""
     for argument, check in zip(_fixed(operator), length_checks(operator)):
-        if not argument.type.is_tensor_like:
+        type_ = fixed_list(argument.type)
+        if type_ is not None and type_.args[0].name in _NUMBERS:
             yield check
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .autograd_plan import AutogradPlan, ResultPlan, SaveStep, Tensors
+from .list_text import given, list_lines
 from .output import RESTORE_LINE
 from .plan import OperatorPlan, Signature
 from .tangent_text import set_tangents, tangent_block
@@ -14,6 +15,7 @@ from .template import fill
 _KERNEL = """
 // $location: $schema
 $result $function($parameters) {
+$lists
 $tangent_refusals
 $refusals
 $conditions
@@ -54,13 +56,15 @@ def kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) -
     assert node is not None and signature is not None  # analysis refuses formulas otherwise
     name = f"{namespace}::{op.operator.name}"
     lists = [edge for edge in node.edges if edge.is_list]
+    taken = given(signature, op.repeated)
     return fill(
         _KERNEL,
         location=node.spec_line,
         schema=op.schema,
         result=signature.result,
         function=f"{key.lower()}_{op.handle}",
-        parameters=["c10::DispatchKeySet keys", *(p.declaration for p in signature.parameters)],
+        parameters=["c10::DispatchKeySet keys", *(p.declaration for p in taken.parameters)],
+        lists=list(list_lines(signature, op.repeated)),
         tangent_refusals=[_check("check_no_tangent", name, a) for a in autograd.without_tangent],
         refusals=[_check("check_no_requires_grad", name, a) for a in autograd.without_formula],
         conditions=[line for r in autograd.results for line in _condition(r)],

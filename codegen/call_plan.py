@@ -16,6 +16,8 @@ class LaidOut:
     parameter: str
     layout: str  # a value of torchext::StridesOf
     is_written: bool = False
+    argument: str = ""  # in messages
+    apart: tuple[str, ...] = ()  # parameters with which a copied one must share no memory
 
     @property
     def name(self) -> str:
@@ -47,6 +49,7 @@ class LengthCheck:
     argument: str
     parameter: str
     lengths: tuple[int, ...]
+    takes_one: bool = False  # which stands for all
 
 
 @dataclass(frozen=True)

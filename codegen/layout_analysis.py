@@ -9,6 +9,7 @@ from .dispatch_keys import COMPOSITE_KEYS, is_strided
 from .errors import Errors, did_you_mean
 from .model import Line, Operator
 from .plan import Signature
+from .schema import Argument
 
 _VALUES = {"contiguous": "kContiguous", "last_dim_contiguous": "kLastDimContiguous"}
 _TYPES = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]")
@@ -25,9 +26,28 @@ def laid_out(source: Operator, key: str) -> tuple[LaidOut, ...]:
         return ()
     layouts = {line.text: _VALUES[layout] for layout, line in source.layout if layout != "any"}
     return tuple(
-        LaidOut(cpp_names.parameter_name(a.name), layouts[a.name], a.type.is_write)
+        LaidOut(
+            cpp_names.parameter_name(a.name),
+            layouts[a.name],
+            a.type.is_write,
+            a.name,
+            _apart(source, a),
+        )
         for a in source.func.arguments
         if a.name in layouts
+    )
+
+
+def _apart(operator: Operator, argument: Argument) -> tuple[str, ...]:
+    """The parameters that a copy of an argument would be told apart from, which it may be a part
+    of. An in-place form reads what was there before it writes, as ATen's do."""
+    if operator.name.is_inplace or operator.func.is_out:
+        return ()
+    others = [a for a in operator.func.arguments if a.type.is_tensor_like and a is not argument]
+    return tuple(
+        cpp_names.parameter_name(a.name)
+        for a in others
+        if a.type.is_write or argument.type.is_write
     )
 
 

@@ -143,7 +143,7 @@ def call_lines(op: str, call: StructuredCall, signature: Signature) -> Iterator[
     yield f"  {result}op.meta({', '.join(call.meta_arguments)});"
     if call.stand_ins:
         yield f"  stand_ins.finish({', '.join(['op', *call.written])});"
-    yield from layout_lines(call.laid_out)
+    yield from layout_lines(op, call.laid_out)
     if call.runs_impl:
         outputs = [f"op.maybe_get_output({i})" for i in range(call.results)]
         kernel = f"::{call.kernel_function}" if call.kernel_function else "op.impl"
@@ -158,11 +158,14 @@ def call_lines(op: str, call: StructuredCall, signature: Signature) -> Iterator[
     yield f"  return {_returned(call, signature)};"
 
 
-def layout_lines(arguments: tuple[LaidOut, ...]) -> Iterator[str]:
+def layout_lines(op: str, arguments: tuple[LaidOut, ...]) -> Iterator[str]:
     """The copies of arguments that a kernel needs in another layout."""
     for arg in arguments:
         type_ = "auto" if arg.is_written else "const auto"
         yield f"  {type_} {arg.name} = laid_out<StridesOf::{arg.layout}>({arg.parameter});"
+    for arg in (arg for arg in arguments if arg.apart):
+        tensors = ", ".join([arg.parameter, arg.name, *arg.apart])
+        yield f'  check_copied("{op}", "{arg.argument}", {tensors});'
 
 
 def write_back_lines(arguments: tuple[LaidOut, ...]) -> Iterator[str]:

@@ -145,12 +145,12 @@ A kernel that reads rows through a pointer says so, and is never given anything 
 
 What is not laid out so is copied before the kernel runs, below autograd; where the kernel writes to
 a copy, the copy is written back and the argument itself is returned, so that views and strides stay
-as they are. Arguments that are written to must not share memory. This holds for every kernel of the
-operator that runs below autograd on strided tensors, in-place, out= and composite ones included;
-the out= tensors and what a rule allocates are laid out by the rule. `contiguous` is what torch
-calls so: a dimension of one element has any stride. A functional operator all of whose tensors are
-`contiguous` gets the tag `needs_contiguous_strides`: Inductor then computes them so, and nothing is
-copied.
+as they are. An argument that is copied and shares memory with one that is written to is refused.
+This holds for every kernel of the operator that runs below autograd on strided tensors, in-place,
+out= and composite ones included; the out= tensors and what a rule allocates are laid out by the
+rule. `contiguous` is what torch calls so: a dimension of one element has any stride. A functional
+operator all of whose tensors are `contiguous` gets the tag `needs_contiguous_strides`: Inductor
+then computes them so, and nothing is copied.
 
 ## Dtypes
 
@@ -258,9 +258,10 @@ A structured operator's `impl` takes `Tensor?` as `at::OptionalTensorRef`, and `
 `const at::ITensorListRef&`.
 
 A `Tensor` is there: a missing one, None from Python, is refused with the operator and the argument
-before a kernel sees it, in lists too. What may be missing is a `Tensor?`, `std::nullopt` then. A
-list of a fixed length has it: `int[2]` takes two numbers, or one that stands for both, and refuses
-any other list, but one as long as a default such as `int[2] stride=[]`. (torch's Python repeats a
+before a kernel sees it. What may be missing is a `Tensor?`, `std::nullopt` then; in a `Tensor[]` of
+gradients those are undefined that nobody gave. A list of a fixed length has it: `int[2]` takes two
+numbers, or one that stands for both, as a list too, and refuses any other list, but one as long as
+a default such as `int[2] stride=[]`; `float[3]` takes three in a list. (torch's Python repeats a
 number for `int` and `float`, not for `SymInt`.) `int[1]` is a number or a list of any length, as in
 ATen.
 
@@ -293,8 +294,9 @@ as that does on copies, if the one has formulas and the other none.
 
 Where torch cannot trace such a schema, or a formula reads what is written to an argument that is
 not returned, traced calls become `f.functional`, an operator that is generated beside `f`: it runs
-`f` on copies of what that writes to and returns them. An argument that is written to then keeps its
-size under `torch.compile`.
+`f` on copies of what that writes to and returns them. In a traced call an argument that is written
+to must share no memory with another one, as for ATen's own `_foreach_add_([b, b])`: it is copied
+alone. An argument that is written to then keeps its size under `torch.compile`.
 
 A new result is no argument, shares memory with none, and is no other result of the call: Inductor
 computes further results in its memory, and autograd gives it a history. A kernel that returns

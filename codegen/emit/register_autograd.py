@@ -77,6 +77,8 @@ def _runtime(shard: list[OperatorPlan]) -> Iterator[str]:
     """The headers of the kernels that are there once for all operators."""
     for header in sorted({op.autograd.parts.header for op in shard if op.autograd.parts}):
         yield f"#include <torchext/{header}.h>"
+    if any(op.repeated and any(a.node for _, a in _plans(op)) for op in shard):
+        yield "#include <torchext/fixed_list.h>"
     if any(op.is_traced_on_copies for op in shard):
         yield "#include <torchext/functionalization.h>"
     if any(op.autograd.tracks_aliases for op in shard):

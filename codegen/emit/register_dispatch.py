@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ..form_text import form_text
+from ..list_text import given, list_lines
 from ..output import File, banner
 from ..plan import KernelPlan, OperatorPlan, Plan, Signature
 from ..structured_text import call_lines, layout_lines, write_back_lines
@@ -73,6 +74,7 @@ _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
     "device": lambda kernel: True,
     "expected_results": lambda kernel: kernel.expected,
     "dtypes": lambda kernel: kernel.dtype_checks,
+    "fixed_list": lambda kernel: any(check.takes_one for check in kernel.lengths),
     "layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
     "structured_meta": lambda kernel: kernel.structured,
     "view_geometry": lambda kernel: kernel.viewed,
@@ -192,7 +194,8 @@ def _wrapper(
     sets: _DtypeSets,
 ) -> str:
     name = f"{op.operator.name}" if op.override else f"{namespace}::{op.operator.name}"
-    checks = [f'  check_defined("{name}", "{t.name}", {t.parameter});' for t in kernel.required]
+    checks = list(list_lines(signature, kernel.lengths))
+    checks += [f'  check_defined("{name}", "{t.name}", {t.parameter});' for t in kernel.required]
     checks += [
         f'  check_length("{name}", "{c.argument}", {c.parameter}, {_numbers(c.lengths)});'
         for c in kernel.lengths
@@ -209,7 +212,7 @@ def _wrapper(
             _STRUCTURED,
             location=op.spec_line,
             schema=op.schema,
-            prototype=signature.prototype(_wrapper_name(op, kernel)),
+            prototype=given(signature, kernel.lengths).prototype(_wrapper_name(op, kernel)),
             checks=checks,
             statements=list(call_lines(name, kernel.structured, signature)),
         )
@@ -221,11 +224,11 @@ def _wrapper(
         _WRAPPER,
         location=op.spec_line,
         schema=op.schema,
-        prototype=signature.prototype(_wrapper_name(op, kernel)),
+        prototype=given(signature, kernel.lengths).prototype(_wrapper_name(op, kernel)),
         checks=checks,
         expected=_expected(name, op, kernel),
         guard=[guard] if kernel.device_guard else [],
-        layouts=list(layout_lines(kernel.laid_out)),
+        layouts=list(layout_lines(name, kernel.laid_out)),
         call=list(_call(kernel, signature, f"::{kernel.function}({arguments})")),
     )
 

@@ -240,3 +240,16 @@ def test_cuda_is_off_for_a_toolkit_of_another_major_version(toolkit):
 def test_cuda_can_be_switched_off(toolkit, monkeypatch):
     monkeypatch.setenv("TORCHEXT_CUDA", "0")
     assert cuda.decide("13.0").home is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kernels.cpp:(.text+0x1): undefined reference to `PyExc_RuntimeError'",
+        "ld.lld: error: undefined symbol: PyGILState_Ensure",
+        "kernels.cpp:(.text+0x1): undefined reference to `_Py_Dealloc'",
+    ],
+)
+def test_python_in_a_source_file_is_said_in_one_line(line: str) -> None:
+    text = diagnosis.explain("\n".join([line] * 300), [KERNEL])
+    assert text.count("\n") == 1 and "in place of <torch/extension.h>" in text

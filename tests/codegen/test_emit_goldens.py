@@ -1774,6 +1774,7 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 #include <torchext/declared_forms.h>
 #include <torchext/device.h>
 #include <torchext/dtypes.h>
+#include <torchext/fixed_list.h>
 #include <torchext/layout.h>
 #include <torchext/structured_meta.h>
 #include <torchext/view_forms.h>
@@ -1811,9 +1812,10 @@ at::Tensor cpu_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
 ::std::tuple<at::Tensor, at::Tensor> cpu_blend(
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight,
-    c10::SymIntArrayRef size,
+    c10::SymIntArrayRef size_given,
     double eps) {
-  check_defined("goldens::blend", "parts", parts);
+  const auto size_list = torchext::fixed_list<2>(size_given);
+  const c10::SymIntArrayRef size = size_list;
   check_length("goldens::blend", "size", size, 2);
   return ::goldens::native::blend_symint(parts, or_missing(weight), size, eps);
 }
@@ -2199,6 +2201,7 @@ at::Tensor& cuda_halved_out(
   same_device.check("second", second);
   const c10::OptionalDeviceGuard guard(device_of(first));
   auto first_laid_out = laid_out<StridesOf::kContiguous>(first);
+  check_copied("goldens::swap", "first", first, first_laid_out, second);
   ::goldens::native::swap(first_laid_out, second);
   write_back(first, first_laid_out);
   return ::std::tuple<at::Tensor&, at::Tensor&>(first, second);
@@ -2229,9 +2232,10 @@ const bool registered_privateuse1_0 =
 ::std::tuple<at::Tensor, at::Tensor> xpu_blend(
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight,
-    at::IntArrayRef size,
+    at::IntArrayRef size_given,
     double eps) {
-  check_defined("goldens::blend", "parts", parts);
+  const auto size_list = torchext::fixed_list<2>(size_given);
+  const at::IntArrayRef size = size_list;
   check_length("goldens::blend", "size", size, 2);
   const c10::OptionalDeviceGuard guard(device_of(parts));
   return ::other::native::blend(parts, or_missing(weight), size, eps);
@@ -2688,6 +2692,7 @@ variable_list BlendBackward0::apply_with_saved(
 #include <goldens/library.h>
 #include <torchext/autograd_not_implemented.h>
 #include <torchext/view_forms.h>
+#include <torchext/fixed_list.h>
 #include <torchext/functionalization.h>
 #include <torchext/views.h>
 
@@ -2699,7 +2704,7 @@ variable_list BlendBackward0::apply_with_saved(
 #include <torchext/derivative_helpers.h>
 #line 1 "derivatives.yaml"
 #include <goldens/formulas.h>
-#line 20 "src/autograd_0.cpp"
+#line 21 "src/autograd_0.cpp"
 
 namespace torchext::generated::goldens {
 namespace {
@@ -2738,7 +2743,7 @@ at::Tensor autograd_mul_Tensor(
     const at::Tensor other_p = primal_of(other);
 #line 6 "derivatives.yaml"
     result_tangent = other_t * self_p + self_t * other_p;
-#line 59 "src/autograd_0.cpp"
+#line 60 "src/autograd_0.cpp"
     set_apart(result_tangent, self, other);
   }
   set_tangent(result, result_tangent);
@@ -2750,8 +2755,10 @@ at::Tensor autograd_mul_Tensor(
     c10::DispatchKeySet keys,
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight,
-    c10::SymIntArrayRef size,
+    c10::SymIntArrayRef size_given,
     double eps) {
+  const auto size_list = torchext::fixed_list<2>(size_given);
+  const c10::SymIntArrayRef size = size_list;
   const bool records = any_requires_grad(parts, weight);
   NodePtr<BlendBackward0> node;
   if (records) {
@@ -2778,7 +2785,7 @@ at::Tensor autograd_mul_Tensor(
     at::Tensor weight_t = tangent_of(weight);
 #line 11 "derivatives.yaml"
     blended_tangent = weight_t * total;
-#line 99 "src/autograd_0.cpp"
+#line 102 "src/autograd_0.cpp"
     set_apart(blended_tangent, weight, parts);
   }
   set_tangent(blended, blended_tangent);
@@ -2827,7 +2834,7 @@ at::Tensor& autograd_mul__Tensor(
 #line 6 "derivatives.yaml"
     self_tangent = self_t_raw.defined() ? self_t_raw.copy_(other_t * original_self_p + original_self_t * other_p) : other_t * original_self_p + original_self_t * other_p;
     // clang-format on
-#line 148 "src/autograd_0.cpp"
+#line 151 "src/autograd_0.cpp"
     set_apart(self_tangent, other);
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);

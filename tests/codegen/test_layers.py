@@ -144,11 +144,14 @@ ORDER = {
     "output": ["layout"],
     "structured_text": ["call_plan", "plan", "template"],
     "tangent_text": ["autograd_plan", "output", "template"],
-    "autograd_text": ["autograd_plan", "output", "plan", "tangent_text", "template"],
+    "list_text": ["call_plan", "plan"],
+    "autograd_text": [
+        "autograd_plan", "list_text", "output", "plan", "tangent_text", "template",
+    ],
     "form_text": ["call_plan", "schema"],
 }  # fmt: skip
 FOR_EMITTERS = {
-    "autograd_plan", "autograd_text", "call_plan", "dtypes", "form_text", "plan",
+    "autograd_plan", "autograd_text", "call_plan", "dtypes", "form_text", "list_text", "plan",
     "structured_text", "template",
     "output",
 }  # fmt: skip

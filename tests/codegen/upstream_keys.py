@@ -48,6 +48,7 @@ CHANGES: dict[str, tuple[Entry, Any]] = {
     "vmap": (_PLAIN, "pointwise"),
     "layout": (_PLAIN, {"self": "contiguous"}),
     "meta": (_PLAIN, {"like": "self"}),
+    "allocates": ({**_PLAIN, "meta": {"like": "self"}}, True),
     "dtypes": (_PLAIN, ["Floating"]),
     "samples": (_PLAIN, [{"self": [2, 3]}]),
     "variants": (_PLAIN, "function, method"),

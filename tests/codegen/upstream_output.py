@@ -98,13 +98,22 @@ class Output:
                         composite = found[op, f"Composite{kind}Autograd"]
                         assert registered.function == composite.function
                         continue
-                    if re.search(r"_form_of\(|view_copy_of\(", payload):
+                    if re.search(r"_form_of\(|view_copy_of\(|makeFallthrough\(", payload):
                         continue
                     if spelling(payload) in {f"TORCH_FN({name})" for name in structured}:
+                        continue
+                    if place[1] == "Meta" and _only_returns(text, spelling(payload)):
                         continue
                     assert place not in found, f"{place} is registered twice"
                     found[place] = _registration(payload, wrappers, needs_cuda)
         return found
+
+
+def _only_returns(text: str, payload: str) -> bool:
+    """Whether a Meta kernel is the generated one of an operator that only writes."""
+    name = payload.removeprefix("TORCH_FN(").removesuffix(")")
+    found = re.search(rf"\b{name}\([^{{]*\{{\n((?:  .*\n)*?)\}}", text)
+    return found is not None and "::native::" not in found.group(1)
 
 
 def _key_and_operator(comment: str) -> tuple[str, str]:
@@ -165,7 +174,7 @@ def _registration(
         call = viewed.group(1)
     called, _, arguments = call.removeprefix("::").partition("(")
     arguments = re.sub(r"or_missing\((\w+)\)", r"\1", arguments)
-    names = ",".join(name for _, name in function.parameters)
+    names = ",".join(name.removesuffix("_given") for _, name in function.parameters)
     assert arguments == f"{names})", f"{function.name} passes on other arguments: {call}"
     types = f"{function.result}(*)({','.join(type_ for type_, _ in function.parameters)})"
     return Registration(called, types, wrapper, needs_cuda)

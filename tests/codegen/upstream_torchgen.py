@@ -85,7 +85,7 @@ def view_forms() -> set[str]:
         base, _, overload = str(group.view.func.name).partition(".")
         scatter = f"{base}_scatter.{overload}".rstrip(".")
         if scatter in names:
-            scatter += f"{'' if overload else '.'}1"
+            scatter += "1" if overload else ".generated1"
         found.add(scatter)
         if group.view_copy is None or group.view_copy.func.name.name.base != f"{base}_copy":
             found.add(f"{base}_copy.{overload}".rstrip("."))

@@ -205,6 +205,7 @@ KEYS = {
     "device_check": ["NoCheck", "No"],
     "device_guard": ["False"],
     "autocast": ["fp32", "promote", "lower_precision_fp", "x"],
+    "allocates": ["True", "False", "x"],
     "vmap": ["pointwise", "leading", "leading(x)", "leading(", "leading(x, self)"],
     "differentiable": ["False", "True"],
     "complex_autograd": ["False"],

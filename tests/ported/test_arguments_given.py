@@ -56,6 +56,17 @@ def test_one_number_stands_for_all(ops) -> None:
     assert ops.lengths(x, [3, 4], [1, 2, 3], 7).tolist() == [3, 4, 1, 2, 3, 7, 7, 1, 1, 0]
 
 
+def test_a_list_of_one_number_stands_for_all_as_in_aten(ops) -> None:
+    """As avg_pool2d takes kernel_size=[3]; in formulas too, which see the list that kernels see."""
+    x = torch.ones(1, requires_grad=True)
+    assert ops.lengths(x.detach(), [3], 1.5, [4], [5]).tolist()[:7] == [3, 3, 1.5, 1.5, 1.5, 4, 4]
+    for size in ([3, 5], [4], 4):
+        y = ops.times_second(x, size)
+        y.sum().backward()
+        assert y.item() == x.grad.item() == (5 if size == [3, 5] else 4)
+        x.grad = None
+
+
 def test_one_number_stands_for_all_in_cpp(ops) -> None:
     expected = ops.lengths(torch.ones(1), 3, [1.0, 2.0, 3.0], 4, [5, 5])
     assert ops.same_lengths(torch.ones(1)).equal(expected)
@@ -65,12 +76,11 @@ def test_one_number_stands_for_all_in_cpp(ops) -> None:
     ("arguments", "name", "expected", "given"),
     [
         (([1, 2, 3], 1.0), "s", 2, 3),
-        (([1], 1.0), "s", 2, 1),
         (([], 1.0), "s", 2, 0),
         ((1, [1.0]), "f", 3, 1),
         ((1, [1.0] * 9), "f", 3, 9),
         ((1, 1.0, [1, 2, 3]), "o", 2, 3),
-        ((1, 1.0, None, [1]), "q", 2, 1),
+        ((1, 1.0, None, [1, 1, 1]), "q", 2, 3),
         ((1, 1.0, None, [1, 1], [1, 2, 3]), "e", 2, 3),
     ],
 )

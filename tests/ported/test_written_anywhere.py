@@ -116,3 +116,29 @@ def test_the_functional_form_differentiates_under_compile(ops) -> None:
     torch._dynamo.reset()
     f = torch.compile(lambda *args: ops.mixed_functional(*args), fullgraph=True)
     assert_close(gradients(f), gradients(mixed))
+
+
+@pytest.mark.parametrize("form", ["mixed", "mixed_functional"])
+def test_gradients_of_what_is_functionalized(form, ops) -> None:
+    """The traced form has no formula of its own; it differentiates as the operator does."""
+    assert_close(gradients(torch.func.functionalize(getattr(ops, form))), gradients(mixed))
+
+
+def test_a_transform_around_functionalize(ops) -> None:
+    args = arguments("mixed")[1:]
+
+    def loss(op):
+        f = torch.func.functionalize(op)
+        return lambda x: f(x, *(a.clone() for a in args))[0].pow(2).sum()
+
+    x = torch.rand(3)
+    assert_close(torch.func.grad(loss(ops.mixed))(x), torch.func.grad(loss(mixed))(x))
+
+
+def test_an_exported_program_differentiates(ops) -> None:
+    class Module(torch.nn.Module):
+        def forward(self, x, d, e, mask):
+            return ops.mixed(x, d * 1, e * 1, mask)
+
+    program = torch.export.export(Module(), arguments("mixed"))
+    assert_close(gradients(program.module()), gradients(mixed))

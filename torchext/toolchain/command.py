@@ -32,6 +32,7 @@ from .generate import Manifest, generate  # noqa: E402
 from .one_build import one_build  # noqa: E402
 from .op_library import OpLibrary, PythonModule  # noqa: E402
 
+_INCLUDES_PYTHON = "-DTORCH_API_INCLUDE_EXTENSION_H"
 # What torch's command and the linker raise for a failure that is not a bug of ours
 BUILD_FAILURES = (BaseError, CCompilerError, OSError, RuntimeError, ValueError,
                   subprocess.CalledProcessError)  # fmt: skip
@@ -171,13 +172,17 @@ class BuildExtension(cpp_extension.BuildExtension):
     def _compile(self, ext: OpLibrary) -> dict[str, str]:
         """Compile what changed; ninja knows. Return the object of each source."""
         sources = sorted(ext.sources)
+        flags = ext.extra_compile_args
+        if not isinstance(ext, PythonModule):
+            # of cpp_extension's, by which <torch/torch.h> includes Python, which is not linked
+            flags = {k: [f for f in v if f != _INCLUDES_PYTHON] for k, v in flags.items()}
         objects = self.compiler.compile(
             sources,
             output_dir=self._folder(ext),
             macros=ext.define_macros,
             include_dirs=ext.include_dirs,
             debug=self.debug,
-            extra_postargs=ext.extra_compile_args,
+            extra_postargs=flags,
         )
         return dict(zip(sources, objects))
 

@@ -19,6 +19,12 @@ _COMPILE_ERROR = re.compile(
 )
 _LINK_ERROR = re.compile(r"undefined reference to|undefined symbol|isn't defined")
 _DIFFERS = "is defined with other types than its schema asks for"
+_PYTHON = re.compile(r"(?:undefined reference to|undefined symbol:?) [`']?_?Py[A-Z_]")
+_WITHOUT_PYTHON = (
+    "error: a source file needs Python, which an operator library does not link: include "
+    "<torch/torch.h>, <torch/library.h> or ATen's headers in place of <torch/extension.h> and "
+    "<torch/python.h>\n"
+)
 _MISSING = "is not defined: no source file has a function of this name and these types"
 
 
@@ -26,7 +32,7 @@ def explain(text: str, kernels: list[dict]) -> str:
     """Return a block of text for each kernel that the errors in `text` name, or ""."""
     link_errors = [line for line in text.splitlines() if _LINK_ERROR.search(line)]
     compile_errors = [line for line in text.splitlines() if _COMPILE_ERROR.search(line)]
-    blocks = []
+    blocks = [_WITHOUT_PYTHON] if any(map(_PYTHON.search, link_errors)) else []
     # The forms of an operator share a kernel: the first one is named.
     functions = {(k["name"], k["prototype"]): k for k in reversed(kernels)}
     for kernel in reversed(functions.values()):

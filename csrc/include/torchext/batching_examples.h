@@ -304,12 +304,32 @@ class Examples {
       layout.insert(0, call_.batch().size(), distance);
     }
     at::Tensor physical = is_batched ? call_.batch().front(base) : base;
+    check_moves(views, distance, physical, is_batched);
     if (c10::GradMode::is_enabled() && is_differentiated(found.example) &&
         !is_differentiated(views.front())) {
       physical = physical.detach(); // as the operator does
     }
     const at::Tensor view = view_as(physical, views.front(), layout);
     return is_of_all ? view : call_.batch().logical(view);
+  }
+
+  /// A view lies as far from that of the next example as the examples do from each other, if its
+  /// place in the memory is not given as such.
+  void check_moves(
+      const std::vector<at::Tensor>& views,
+      const c10::SymInt& distance,
+      const at::Tensor& physical,
+      bool is_batched) const {
+    const at::Tensor& first = views.front();
+    if (!is_batched || views.size() == 1 || !StridedLayout(first).has_elements()) {
+      return;
+    }
+    const c10::SymInt moved = distance * static_cast<int64_t>(first.element_size());
+    TORCH_CHECK(
+        moved == physical.sym_stride(0) * static_cast<int64_t>(physical.element_size()),
+        "vmap: ",
+        call_.name(),
+        " views places of the memory that do not depend on the example");
   }
 
   c10::SymInt even_layouts(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One number in C++ for all of a list of a fixed length: `int[2]` takes 3 for {3, 3}, as in Python.
+// One number for all of a list of a fixed length: `int[2]` takes {3}, in C++ 3, for {3, 3}.
 #pragma once
 
 #include <c10/util/ArrayRef.h>
@@ -17,28 +17,40 @@ inline namespace v1 {
 template <size_t N, typename T>
 class FixedList {
  public:
-  explicit FixedList(std::optional<c10::ArrayRef<T>> given) : given_(given) {
-    if (given_.has_value() && given_->size() == 1) {
-      numbers_.fill(given_->front());
+  explicit FixedList(c10::ArrayRef<T> given) : given_(given) {
+    if (given_.size() == 1) {
+      numbers_.fill(given_.front());
     }
   }
 
   operator c10::ArrayRef<T>() const {
-    return given_->size() == 1 ? c10::ArrayRef<T>(numbers_) : *given_;
-  }
-
-  operator std::optional<c10::ArrayRef<T>>() const {
-    return given_.has_value() ? std::optional<c10::ArrayRef<T>>(c10::ArrayRef<T>(*this))
-                              : std::nullopt;
-  }
-
-  operator c10::OptionalArrayRef<T>() const {
-    return std::optional<c10::ArrayRef<T>>(*this);
+    return given_.size() == 1 ? c10::ArrayRef<T>(numbers_) : given_;
   }
 
  private:
   std::array<T, N> numbers_{};
-  std::optional<c10::ArrayRef<T>> given_;
+  c10::ArrayRef<T> given_;
+};
+
+/// The same of one that may be missing.
+template <size_t N, typename T>
+class OptionalFixedList {
+ public:
+  explicit OptionalFixedList(std::optional<c10::ArrayRef<T>> given)
+      : is_there_(given.has_value()), list_(given.value_or(c10::ArrayRef<T>())) {}
+
+  operator std::optional<c10::ArrayRef<T>>() const {
+    return is_there_ ? std::optional<c10::ArrayRef<T>>(list_) : std::nullopt;
+  }
+
+  operator c10::OptionalArrayRef<T>() const {
+    return is_there_ ? c10::OptionalArrayRef<T>(c10::ArrayRef<T>(list_))
+                     : c10::OptionalArrayRef<T>();
+  }
+
+ private:
+  bool is_there_;
+  FixedList<N, T> list_;
 };
 
 template <size_t N, typename T>
@@ -47,13 +59,13 @@ FixedList<N, T> fixed_list(c10::ArrayRef<T> list) {
 }
 
 template <size_t N, typename T>
-FixedList<N, T> fixed_list(std::optional<c10::ArrayRef<T>> list) {
-  return FixedList<N, T>(list);
+OptionalFixedList<N, T> fixed_list(std::optional<c10::ArrayRef<T>> list) {
+  return OptionalFixedList<N, T>(list);
 }
 
 template <size_t N, typename T>
-FixedList<N, T> fixed_list(c10::OptionalArrayRef<T> list) {
-  return FixedList<N, T>(list.has_value() ? std::optional(*list) : std::nullopt);
+OptionalFixedList<N, T> fixed_list(c10::OptionalArrayRef<T> list) {
+  return OptionalFixedList<N, T>(list.has_value() ? std::optional(*list) : std::nullopt);
 }
 
 } // namespace v1

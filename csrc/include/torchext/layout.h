@@ -4,9 +4,11 @@
 // laid out so, a copy where it is not. What a kernel writes to a copy is written back.
 #pragma once
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/IListRef.h>
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
+#include <torchext/arguments.h>
 
 #include <optional>
 #include <type_traits>
@@ -64,6 +66,39 @@ c10::List<std::optional<at::Tensor>> laid_out(const c10::List<std::optional<at::
     found.push_back(laid_out<strides>(tensor));
   }
   return found;
+}
+
+/// Refuses an argument that is copied for the kernel and has memory of another one, where one of
+/// the two is written to: the kernel would see two tensors where there is one.
+template <typename Argument, typename Copy, typename... Others>
+void check_copied(
+    const char* op,
+    const char* name,
+    const Argument& given,
+    const Copy& copied,
+    const Others&... others) {
+  std::vector<at::Tensor> own;
+  for_each_tensor([&own](const at::Tensor& tensor) { own.push_back(tensor); }, given);
+  size_t next = 0;
+  const auto check = [&](const at::Tensor& copy) {
+    const at::Tensor& tensor = own[next++];
+    if (!tensor.defined() || copy.is_same(tensor) || tensor.is_meta()) {
+      return;
+    }
+    const auto compare = [&](const at::Tensor& other) {
+      const auto found = other.defined() ? at::get_overlap_status(tensor, other)
+                                         : at::MemOverlapStatus::No;
+      TORCH_CHECK(
+          found != at::MemOverlapStatus::Full && found != at::MemOverlapStatus::Partial,
+          op,
+          ": '",
+          name,
+          "' shares memory with another argument, of which one is written to, and would be copied "
+          "for the kernel, which needs another layout");
+    };
+    (for_each_tensor(compare, others), ...);
+  };
+  for_each_tensor(check, copied);
 }
 
 inline void write_back(const at::Tensor& argument, const at::Tensor& laid_out) {

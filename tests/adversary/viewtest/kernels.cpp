@@ -46,6 +46,14 @@ at::Tensor viewtest::native::mirrored(const at::Tensor& self) {
   return self.is_complex() ? self._conj() : self;
 }
 
+at::Tensor viewtest::native::placed_symint(const at::Tensor& self, c10::SymInt offset) {
+  return self.as_strided_symint({2}, {1}, offset);
+}
+
+at::Tensor viewtest::native::view_symint(const at::Tensor& self, c10::SymIntArrayRef size) {
+  return self.view_symint(size);
+}
+
 at::Tensor viewtest::native::wide_symint(const at::Tensor& self, c10::SymIntArrayRef size) {
   return self.expand_symint(size);
 }

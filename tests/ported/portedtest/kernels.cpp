@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-#include <ATen/ATen.h>
 #include <portedtest/kernels.h>
 #include <portedtest/ops.h>
+#include <torch/torch.h>
 
 #include <tuple>
 #include <vector>
@@ -59,6 +59,10 @@ at::Tensor lengths(
   all.insert(all.end(), e.begin(), e.end());
   all.insert(all.end(), any.begin(), any.end());
   return at::tensor(all, x.options().dtype(at::kDouble));
+}
+
+at::Tensor times_second(const at::Tensor& x, at::IntArrayRef s) {
+  return x * s[1];
 }
 
 // the library's own C++ API, where one number stands for two
