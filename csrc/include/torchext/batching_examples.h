@@ -313,20 +313,19 @@ class Examples {
     return is_of_all ? view : call_.batch().logical(view);
   }
 
-  /// A view lies as far from that of the next example as the examples do from each other, if its
-  /// place in the memory is not given as such.
+  /// The views of examples that lie apart are not one and the same, if their place in the memory is
+  /// not given as such.
   void check_moves(
       const std::vector<at::Tensor>& views,
       const c10::SymInt& distance,
       const at::Tensor& physical,
       bool is_batched) const {
-    const at::Tensor& first = views.front();
-    if (!is_batched || views.size() == 1 || !StridedLayout(first).has_elements()) {
+    if (!is_batched || views.size() == 1 || !StridedLayout(views.front()).has_elements() ||
+        innermost(physical).sym_numel() == 0) {
       return;
     }
-    const c10::SymInt moved = distance * static_cast<int64_t>(first.element_size());
     TORCH_CHECK(
-        moved == physical.sym_stride(0) * static_cast<int64_t>(physical.element_size()),
+        distance != 0 || physical.sym_stride(0) == 0,
         "vmap: ",
         call_.name(),
         " views places of the memory that do not depend on the example");
