@@ -22,12 +22,21 @@ def given(signature: Signature, lengths: Iterable[LengthCheck]) -> Signature:
     )
 
 
+def passed(parameter: str, lengths: Iterable[LengthCheck]) -> str:
+    """What stands for a parameter of the C++ API in a call: the list, where one number may do."""
+    sizes = {check.parameter: check.lengths[0] for check in lengths}
+    return _list_of(parameter, sizes[parameter]) if parameter in sizes else parameter
+
+
+def _list_of(name: str, size: int) -> str:
+    return f"torchext::fixed_list<{size}>({name})"
+
+
 def list_lines(signature: Signature, lengths: Iterable[LengthCheck]) -> Iterator[str]:
     """The statements that make the lists that kernels and formulas see."""
     types = {p.name: p.type for p in signature.parameters}
     for check in lengths:
         if check.takes_one:
             name = check.parameter
-            made = f"torchext::fixed_list<{check.lengths[0]}>({name}_given)"
-            yield f"  const auto {name}_list = {made};"
+            yield f"  const auto {name}_list = {_list_of(f'{name}_given', check.lengths[0])};"
             yield f"  const {types[name]} {name} = {name}_list;"

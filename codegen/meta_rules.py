@@ -16,7 +16,7 @@ from .model import Line, MetaRule, Operator, ResultRule
 from .rule_checks import RuleChecks
 from .schema import Argument, Return
 from .shape_expression import Translator
-from .shape_vocabulary import Mistake, Value, parse
+from .shape_vocabulary import DYNAMIC, Mistake, Value, parse
 
 
 def ruled_results(operator: Operator) -> list[tuple[Return, Argument | None]]:
@@ -30,13 +30,15 @@ def allocates(operator: Operator) -> bool:
     """Whether the kernels of an operator with a rule return what they made: as the entry says, or
     since a size is known only then."""
     results = operator.meta.results if operator.meta else ()
+    if operator.func.argument(DYNAMIC) is not None:  # the word is that argument's name
+        return operator.allocates
     return operator.allocates or any(rule.size and _is_dynamic(rule.size) for rule in results)
 
 
 def _is_dynamic(size: Line) -> bool:
     try:
         nodes = ast.walk(ast.parse(size.text.strip(), mode="eval"))
-        return any(isinstance(node, ast.Name) and node.id == "dynamic" for node in nodes)
+        return any(isinstance(node, ast.Name) and node.id == DYNAMIC for node in nodes)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False  # noted where it is read
 

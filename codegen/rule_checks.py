@@ -17,9 +17,11 @@ _SHOWN = ("int", "shape", "dtype", "float", "str", "bool")
 
 
 def _values_in(node: ast.expr) -> Iterator[ast.expr]:
-    """The values that a condition names: arguments, `x.shape[0]`, `x.dim`."""
-    if isinstance(node, (ast.Attribute, ast.Subscript, ast.Name)):
-        yield node
+    """The values that a condition names and every call has: arguments, `x.dim`, all of `x.shape`
+    for `x.shape[1]`, since where the condition does not hold there may be no such item."""
+    if isinstance(node, (ast.Attribute, ast.Name)):
+        if not any(isinstance(part, ast.Subscript) for part in ast.walk(node)):
+            yield node
         return
     for part in ast.iter_child_nodes(node):
         if isinstance(part, ast.expr) and not (isinstance(node, ast.Call) and part is node.func):

@@ -19,6 +19,7 @@ from .schema import Argument
 from .shape_vocabulary import (
     ATTRIBUTES,
     COMPARISONS,
+    DYNAMIC,
     FUNCTIONS,
     KINDS,
     LISTS,
@@ -67,13 +68,14 @@ class Translator:
             return Value("size", self._dynamic("std::nullopt"))
         if name in SCALAR_TYPES:
             return Value("dtype", f"at::ScalarType::{SCALAR_TYPES[name]}")
-        hint = did_you_mean(name, [*self.arguments, *SCALAR_TYPES])
+        words = [DYNAMIC] if self.dynamic else []
+        hint = did_you_mean(name, [*self.arguments, *SCALAR_TYPES, *words])
         hint = hint or did_you_mean(name, self.arguments, "the arguments are")
         raise Mistake(node, f"unknown argument '{name}'", hint)
 
     def _is_dynamic(self, node: ast.expr) -> bool:
-        is_word = isinstance(node, ast.Name) and node.id == "dynamic"
-        return is_word and self.dynamic is not None and "dynamic" not in self.arguments
+        is_word = isinstance(node, ast.Name) and node.id == DYNAMIC
+        return is_word and self.dynamic is not None and DYNAMIC not in self.arguments
 
     def _dynamic(self, bound: str) -> str:
         return (self.dynamic or "{}").format(bound)

@@ -23,6 +23,7 @@ OPERATORS = {
     ast.FloorDiv: "shape::floor_divide({}, {}, op, {text})",
     ast.Mod: "shape::modulo({}, {}, op, {text})",
 }  # fmt: skip
+DYNAMIC = "dynamic"  # a size that only values tell
 LISTS = ("tensors", "shape", "floats", "strs", "bools")
 COMPARISONS = {
     ast.Eq: ("==", "equal"), ast.NotEq: ("!=", "not_equal"), ast.Lt: ("<", "less"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..list_text import passed
 from ..output import File, banner
 from ..plan import OperatorPlan, Plan, Signature
 from ..template import fill
@@ -176,22 +177,12 @@ def _function(namespace: str, op: OperatorPlan, name: str) -> str:
         doc=[_comment(line) for line in doc.splitlines()],
         prototype=op.api.prototype(name, defaults=True),
         handle=op.handle,
-        arguments=", ".join(_passed(op, p.name) for p in op.signature.parameters),
+        arguments=", ".join(passed(p.name, op.repeated) for p in op.signature.parameters),
     )
 
 
 def _repeats(op: OperatorPlan) -> bool:
     return bool(op.api and op.repeated)
-
-
-def _passed(op: OperatorPlan, parameter: str) -> str:
-    """What the handle is given: a list of a fixed length, where one number stands for all."""
-    sizes = {check.parameter: check.lengths[0] for check in op.repeated}
-    return (
-        f"torchext::fixed_list<{sizes[parameter]}>({parameter})"
-        if parameter in sizes
-        else parameter
-    )
 
 
 def _comment(line: str) -> str:

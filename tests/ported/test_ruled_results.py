@@ -71,7 +71,15 @@ def test_a_check_has_the_words_of_the_spec_with_values_in_them(ops) -> None:
     [
         ((X, torch.ones(2), -1.0), r"scale > 0 must hold: scale is -1"),
         ((X, torch.ones(2), 1.0, "sum"), r"mode in \('max', 'avg'\) must hold: mode is sum"),
-        ((X, X), r"boxes.dim == 2 and scores.dim == 1 must hold: boxes.dim is 2, scores.dim is 2"),
+        (
+            (X, X),
+            r"boxes.dim == 2 and boxes.shape\[1\] >= 1 and .scores.dim == 1. must hold: "
+            r"boxes.dim is 2, boxes.shape is \[2, 3\], scores.dim is 2",
+        ),
+        (
+            (X[0], torch.ones(3)),
+            r".* must hold: boxes.dim is 1, boxes.shape is \[3\], scores.dim is 1",
+        ),
     ],
 )
 def test_a_check_shows_the_values_of_what_it_names(arguments, words, ops) -> None:
@@ -136,13 +144,28 @@ def test_meta_says_what_it_cannot_know(ops) -> None:
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_one_graph_serves_all_sizes(backend, ops) -> None:
     f = torch.compile(lambda x: ops.nonzero_rows(x * 2) + 1, backend=backend, fullgraph=True)
-    for x in (ROWS, ROWS * 0, torch.eye(3)[:, :2]):
+    for x in (ROWS, ROWS * 0, torch.eye(3)[:, :2], ROWS[:1], ROWS[:0]):
         assert_close(f(x), rows(x * 2) + 1)
     g = torch.compile(
         lambda s: [t.sum() for t in ops.kept(s, 0.5)], backend=backend, fullgraph=True
     )
     for s in (torch.arange(3.0), torch.arange(5.0)):
         assert_close(g(s), [t.sum() for t in kept(s, 0.5)])
+
+
+@pytest.mark.usefixtures("_dynamic")
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_bounds_may_be_small(dynamic, count, ops) -> None:
+    x = ROWS[1 : count + 1]
+    f = torch.compile(lambda x: ops.nonzero_rows(x) * 2, fullgraph=True, dynamic=dynamic)
+    assert_close(f(x), rows(x) * 2)
+
+
+def test_an_argument_may_be_called_dynamic(ops) -> None:
+    """Then it is that argument, and the kernel is given its result."""
+    assert ops.repeated_rows(X, 3).equal(X.sum(0).expand(3, 3))
+    assert ops.repeated_rows(X.to("meta"), 4).shape == (4, 3)
 
 
 @pytest.mark.usefixtures("_dynamic")

@@ -29,11 +29,10 @@ inline c10::SymInt new_traced_size(
       ": the size of '",
       result,
       "' depends on values; tracing such a call needs the Python package torchext, imported");
-  const std::optional<int64_t> known = most.has_value() ? most->maybe_as_int() : std::nullopt;
-  torch::jit::Stack stack{std::string(op), std::string(result), like, known};
+  torch::jit::Stack stack{std::string(op), std::string(result), like};
   handle->callBoxed(&stack);
   const c10::SymInt size = stack.at(0).toSymInt();
-  if (most.has_value() && !known.has_value()) {
+  if (most.has_value()) {
     TORCH_CHECK(
         size.sym_le(*most).expect_true(__FILE__, __LINE__), op, ": ", result, " is too large");
   }

@@ -77,6 +77,11 @@ void check_copied(
     const Argument& given,
     const Copy& copied,
     const Others&... others) {
+  if constexpr (std::is_same_v<Argument, at::Tensor>) {
+    if (C10_LIKELY(copied.is_same(given))) {
+      return;
+    }
+  }
   std::vector<at::Tensor> own;
   for_each_tensor([&own](const at::Tensor& tensor) { own.push_back(tensor); }, given);
   size_t next = 0;

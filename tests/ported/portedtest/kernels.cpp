@@ -132,6 +132,10 @@ at::Tensor nonzero_rows(const at::Tensor& x) {
   return x.index({x.ne(0).any(1)});
 }
 
+void repeated_rows(const at::Tensor& x, int64_t dynamic, const at::Tensor& out) {
+  out.copy_(x.sum(0).expand({dynamic, x.size(1)}));
+}
+
 std::tuple<at::Tensor, at::Tensor> kept(const at::Tensor& scores, double least, int64_t most) {
   at::Tensor index = scores.gt(least).nonzero().squeeze(1);
   at::Tensor values = scores.index({index});
