@@ -42,8 +42,12 @@ class Forms:
 
     def traced(self, operator: Operator) -> DeclaredForm | None:
         """What a traced call of an operator that writes to arguments becomes; None where torch
-        traces it by itself."""
-        copied = self._beside.get((operator.name, Beside.ON_COPIES))
+        traces it by itself. A form on copies stands for itself: it is asked whether its arguments
+        share memory."""
+        is_copied = operator.beside is Beside.ON_COPIES
+        copied = (
+            operator.name if is_copied else self._beside.get((operator.name, Beside.ON_COPIES))
+        )
         if copied is not None:
             return DeclaredForm(ON_COPIES, copied, "functionalization")
         if form_tag(operator.func) is None or operator.is_inplace_view:

@@ -241,7 +241,8 @@ class OperatorPlan:
     @property
     def is_traced_on_copies(self) -> bool:
         """Whether what traced calls become runs the operator itself, on copies."""
-        return self.traced is not None and self.traced.function == ON_COPIES
+        is_aside = self.traced is not None and self.traced.function == ON_COPIES
+        return is_aside and self.traced.target != self.operator.name
 
     @property
     def nodes(self) -> list[NodePlan]:

@@ -294,9 +294,12 @@ as that does on copies, if the one has formulas and the other none.
 
 Where torch cannot trace such a schema, or a formula reads what is written to an argument that is
 not returned, traced calls become `f.functional`, an operator that is generated beside `f`: it runs
-`f` on copies of what that writes to and returns them. In a traced call an argument that is written
-to must share no memory with another one, as for ATen's own `_foreach_add_([b, b])`: it is copied
-alone. An argument that is written to then keeps its size under `torch.compile`.
+`f` on copies of what that writes to and returns them. A traced call
+in which what is written to has elements in common with another argument is refused by name (it is
+copied alone, and the other would not see what is written; pass a `.clone()`), and sizes that are
+symbols become numbers where one memory holds both. An argument that is written to then keeps its
+size under `torch.compile`. Operators without results, and those alone, torch traces as those of
+`torch.library`: arguments that share memory are seen, but for `x` beside `x.detach()`.
 
 A new result is no argument, shares memory with none, and is no other result of the call: Inductor
 computes further results in its memory, and autograd gives it a history. A kernel that returns

@@ -843,6 +843,8 @@ void register_traced_forms_0(torch::Library& m) {
   m.impl("halved.out", functionalized_by("goldens::halved", ""));
   // native_functions.yaml:74
   m.impl("swap", functionalized_on_copies_by("goldens::swap", "functional"));
+  // native_functions.yaml:74
+  m.impl("swap.functional", functionalized_on_copies_by("goldens::swap", "functional"));
 }
 
 const bool registered_traced_forms_0 =

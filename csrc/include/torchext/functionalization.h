@@ -13,6 +13,7 @@
 #include <torch/library.h>
 #include <torchext/views.h>
 #include <torchext/boxed.h>
+#include <torchext/memory_overlap.h>
 #include <torchext/tracing.h>
 
 #include <memory>
@@ -32,6 +33,17 @@ inline at::Tensor inner_tensor(const at::Tensor& tensor) {
   }
   at::functionalization::impl::sync(tensor);
   return at::functionalization::impl::from_functional_tensor(tensor);
+}
+
+/// Whether two functional tensors have memory in common. Where views are traced as copies of what
+/// they show, nothing says where they lie, and those of one memory may.
+inline bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.storage().is_alias_of(b.storage())) {
+    return false;
+  }
+  const at::Tensor left = inner_tensor(a);
+  const at::Tensor right = inner_tensor(b);
+  return !left.storage().is_alias_of(right.storage()) || have_common_bytes(left, right);
 }
 
 inline at::Tensor meta_tensor(const at::Tensor& tensor) {
@@ -113,13 +125,83 @@ void push_results(
   }
 }
 
+/// Refuses functional tensors that share memory with one that is written to: its new value is
+/// computed aside, where the others do not see it. Of read arguments a functional form that is
+/// declared says itself what it does (`add_(x, x)` is `add(x, x)`); on copies they are refused too.
+inline void check_apart(
+    const c10::FunctionSchema& schema,
+    const c10::FunctionSchema& order,
+    const std::vector<c10::IValue>& values,
+    bool on_copies) {
+  struct Seen {
+    at::Tensor tensor;
+    bool is_written;
+    const std::string& name;
+  };
+  std::vector<Seen> seen;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto index = schema.argumentIndexWithName(order.arguments()[i].name());
+    if (!index.has_value()) {
+      continue;
+    }
+    const c10::Argument& argument = schema.arguments()[static_cast<size_t>(*index)];
+    for (const at::Tensor& tensor : tensors_of(values[i])) {
+      if (at::functionalization::impl::isFunctionalTensor(tensor)) {
+        seen.push_back({tensor, is_written(argument), argument.name()});
+      }
+    }
+  }
+  for (size_t i = 0; i < seen.size(); ++i) {
+    for (size_t j = 0; j < seen.size(); ++j) {
+      const bool is_asked = seen[i].is_written && (seen[j].is_written ? i < j : on_copies);
+      TORCH_CHECK(
+          !is_asked || !share_memory(seen[i].tensor, seen[j].tensor),
+          schema.name(),
+          ": '",
+          seen[i].name,
+          "' is written to and shares memory with ",
+          seen[i].name == seen[j].name ? "another tensor of the list"
+                                       : c10::str("'", seen[j].name, "'"),
+          ", and a call that is traced (torch.compile, torch.export, functionalize) computes what is "
+          "written aside, where the other one does not see it; pass a .clone() of one of them");
+    }
+  }
+}
+
 inline c10::OperatorHandle operator_named(const std::string& name, const std::string& overload) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str());
 }
 
+/// For which operator its functional form is called: torch's Python unwraps the arguments on the
+/// way to the form's Functionalize kernel, which alone sees what memory they have.
+class TracedCall {
+ public:
+  TracedCall(const std::string& name, const std::string& overload, const c10::FunctionSchema& schema)
+      : name_(name), overload_(overload), schema_(schema), outer_(std::exchange(current_, this)) {}
+  TracedCall(const TracedCall&) = delete;
+  TracedCall& operator=(const TracedCall&) = delete;
+  ~TracedCall() {
+    current_ = outer_;
+  }
+
+  static const c10::FunctionSchema* of(const std::string& name, const std::string& overload) {
+    const bool found = current_ && current_->name_ == name && current_->overload_ == overload;
+    return found ? &current_->schema_ : nullptr;
+  }
+
+ private:
+  inline static thread_local TracedCall* current_ = nullptr;
+
+  const std::string& name_;
+  const std::string& overload_;
+  const c10::FunctionSchema& schema_;
+  TracedCall* outer_;
+};
+
 } // namespace detail
 
-/// The kernel: of the form that it is registered for, by the functional form that it is made with.
+/// The kernel: of the form that it is registered for, by the functional form that it is made with;
+/// and of a form that runs its operator on copies.
 class FunctionalizedBy final : public c10::OperatorKernel {
  public:
   /// on_copies: the functional form runs this one on copies.
@@ -137,6 +219,8 @@ class FunctionalizedBy final : public c10::OperatorKernel {
       return;
     }
     check_written(schema, values);
+    const c10::FunctionSchema* traced_for = detail::TracedCall::of(name_, overload_);
+    detail::check_apart(traced_for ? *traced_for : schema, schema, values, on_copies_);
     std::vector<c10::IValue> inner;
     for (const c10::IValue& value : values) {
       inner.push_back(detail::map_boxed_tensors(detail::inner_tensor, value));
@@ -240,6 +324,7 @@ class TracedOnCopies final : public c10::OperatorKernel {
     torch::jit::drop(*stack, count);
     torch::jit::Stack results = values;
     const at::AutoDispatchBelowADInplaceOrView guard;
+    const detail::TracedCall call(name_, overload_, schema);
     detail::operator_named(name_, overload_).callBoxed(&results);
     const auto copy = [&schema](const c10::IValue& argument, const c10::IValue& value) {
       copy_back(schema.name(), argument, value);

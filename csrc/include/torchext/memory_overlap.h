@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Whether two tensors of one memory have an element in common, from their geometry alone: tensors
+// that are traced have no addresses.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace torchext {
+inline namespace v1 {
+namespace detail {
+
+/// The bytes that a tensor lies on: `start + sum of step * i + [0, width)`, with `0 <= i < size`.
+struct MemoryExtent {
+  struct Dim {
+    int64_t step;
+    int64_t size;
+  };
+
+  explicit MemoryExtent(const at::Tensor& tensor)
+      : width(static_cast<int64_t>(tensor.itemsize())),
+        start(tensor.sym_storage_offset().guard_int(__FILE__, __LINE__) * width) {
+    for (int64_t d = 0; d < tensor.dim(); ++d) {
+      const int64_t size = tensor.sym_size(d).guard_int(__FILE__, __LINE__);
+      is_empty = is_empty || size == 0;
+      if (size > 1) {
+        dims.push_back({tensor.sym_stride(d).guard_int(__FILE__, __LINE__) * width, size});
+      }
+    }
+  }
+
+  int64_t width;
+  int64_t start;
+  bool is_empty = false;
+  std::vector<Dim> dims;
+};
+
+/// Searches `low <= sum of step * i <= high`, the steps from the largest to the smallest, which
+/// leaves one or two choices of most indices. A search that takes too long finds one, as numpy's
+/// `shares_memory` with a limit says "may".
+class OverlapSearch {
+ public:
+  explicit OverlapSearch(std::vector<MemoryExtent::Dim> dims) : dims_(std::move(dims)) {
+    std::sort(dims_.begin(), dims_.end(), [](const auto& a, const auto& b) {
+      return a.step > b.step;
+    });
+    reach_.assign(dims_.size() + 1, 0);
+    for (size_t d = dims_.size(); d-- > 0;) {
+      reach_[d] = reach_[d + 1] + dims_[d].step * (dims_[d].size - 1);
+    }
+  }
+
+  bool found(int64_t low, int64_t high, size_t d = 0) {
+    if (high < 0 || low > reach_[d]) {
+      return false;
+    }
+    if (low <= 0 || d == dims_.size() || ++visited_ > kLimit) {
+      return true;
+    }
+    const auto [step, size] = dims_[d];
+    // What the smaller steps cannot reach, this one must.
+    const int64_t missing = low - reach_[d + 1];
+    const int64_t first = missing <= 0 ? 0 : (missing + step - 1) / step;
+    const int64_t last = std::min(size - 1, high / step);
+    for (int64_t i = first; i <= last; ++i) {
+      if (found(low - i * step, high - i * step, d + 1)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  static constexpr int64_t kLimit = 100'000;
+
+  std::vector<MemoryExtent::Dim> dims_;
+  std::vector<int64_t> reach_; // of the dims from one on
+  int64_t visited_ = 0;
+};
+
+/// Whether tensors that lie in one memory have a byte in common. Sizes that are symbols become
+/// numbers of the trace, with a guard.
+inline bool have_common_bytes(const at::Tensor& a, const at::Tensor& b) {
+  const MemoryExtent left(a);
+  const MemoryExtent right(b);
+  if (left.is_empty || right.is_empty) {
+    return false;
+  }
+  // left.start + l + [0, left.width) meets right.start + r + [0, right.width): l - r lies between
+  // low and high. An index that counts down counts up from its other end.
+  int64_t low = right.start - left.start - left.width + 1;
+  int64_t high = right.start - left.start + right.width - 1;
+  std::vector<MemoryExtent::Dim> dims;
+  const auto add = [&](int64_t step, int64_t size) {
+    if (step < 0) {
+      low -= step * (size - 1);
+      high -= step * (size - 1);
+    }
+    if (step != 0) {
+      dims.push_back({std::abs(step), size});
+    }
+  };
+  for (const auto& dim : left.dims) {
+    add(dim.step, dim.size);
+  }
+  for (const auto& dim : right.dims) {
+    add(-dim.step, dim.size);
+  }
+  return OverlapSearch(std::move(dims)).found(low, high);
+}
+
+} // namespace detail
+} // namespace v1
+} // namespace torchext
