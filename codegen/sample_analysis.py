@@ -22,7 +22,8 @@ _FLOAT = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|\.?(inf|nan))", re.
 _COMPLEX = re.compile(r"(?P<re>[+-]?(\d+\.?\d*|\.\d+)(?=[+-]))?(?P<im>[+-]?(\d+\.?\d*|\.\d+))j")
 _FLAGS = {"true": True, "false": False}
 _NOTHING = ("", "null", "none", "~")
-_TENSOR_KEYS = ("size", "values", "dtype", "low", "high", "exclude_zero", "requires_grad")
+_TENSOR_FLAGS = ("exclude_zero", "requires_grad", "fixed")
+_TENSOR_KEYS = ("size", "values", "dtype", "low", "high", *_TENSOR_FLAGS)
 _ENUMS = {
     "MemoryFormat": ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d"),
     "Layout": ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"),
@@ -143,8 +144,6 @@ class SampleAnalysis:
                 found[name] = read[0]
         if ("size" in found) == ("values" in found) and all(n in found for n, _ in value.entries):
             self.errors.add(value.location, "a tensor of a sample has either 'size' or 'values'")
-        if "values" in found and "dtype" not in found:
-            self.errors.add(value.location, "a tensor with 'values' has a 'dtype'")
         return ({"tensor": found},)
 
     def _tensor_key(self, name: str, value: Value) -> tuple[Plain] | None:
@@ -156,7 +155,7 @@ class SampleAnalysis:
             return None if value.items is None or not _is_regular(nested) else (nested,)
         if name == "dtype":
             return _name_of_dtype(value)
-        return _read_bool(value) if name in ("exclude_zero", "requires_grad") else _number(value)
+        return _read_bool(value) if name in _TENSOR_FLAGS else _number(value)
 
     def _checked(self, value: Value, sizes: list[int]) -> list[int]:
         elements = 1

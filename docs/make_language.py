@@ -187,10 +187,12 @@ Arguments on which `torchext.testing.check` and `pytest --torchext` call the ope
 A tensor is its size, or a map: `size`, `dtype`, `low`, `high` and `exclude_zero` as in
 `torch.testing.make_tensor` (low -2 and high 2 where floats have none; a `low` alone of 9 or more
 has twice itself for `high`, a `high` alone of -9 or less for `low`), `values` in place of a size,
-`requires_grad: False` for what no gradient is checked of. Sizes that are equal in a sample belong
-together: the checks change them together. Lists are lists, one value stands for all of `int[2]`; a
-`ScalarType`, `MemoryFormat` or `Layout` is torch's name, a complex number `1-2j`, a `Generator` its
-seed. In-place and out= forms use the samples of the functional form; out= tensors are made.
+`requires_grad: False` for what no gradient is checked of, `fixed: True` for what is as it is, such
+as places in another tensor: no check gives it other values or sizes. Without `dtype`, values are in
+that under test. Sizes that are equal in a sample belong together: the checks change them together.
+Lists are lists, one value stands for all of `int[2]`; a `ScalarType`, `MemoryFormat` or `Layout` is
+torch's name, a complex number `1-2j`, a `Generator` its seed. In-place and out= forms use the
+samples of the functional form; out= tensors are made.
 
 ## Batches
 

@@ -55,6 +55,11 @@ def loaded_path(library: str | os.PathLike) -> str:
     return _LOADED[name]
 
 
+def loaded_paths() -> list[str]:
+    """The paths of the libraries that are loaded, in that order."""
+    return list(_LOADED.values())
+
+
 def _use_python_warnings() -> None:
     """Let fallbacks warn in Python; without torchext's own module they do so on stderr."""
     from .runtime import runtime

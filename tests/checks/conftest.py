@@ -25,3 +25,11 @@ def faulty_report(faulty_library, device):  # noqa: F811
     from torchext.testing import check
 
     return check(faulty_library, raise_exception=False)
+
+
+@pytest.fixture(scope="session")
+def ending_library() -> Path:
+    """The shared object of endingtest/, built."""
+    from library_build import build
+
+    return build(Path(__file__).parent / "endingtest") / "endingtest_library.so"

@@ -122,7 +122,7 @@ def test_every_check_fails_for_some_mistake(faulty_report):
 
 def test_where_the_samples_fail_nothing_else_is_checked(faulty_report):
     cells = [c for c in faulty_report.cells.values() if c.operator == "takes_a_stream"]
-    assert [c.state for c in cells] == [State.FAILED] + [State.NOTHING] * (len(CHECKS) - 1)
+    assert [c.state for c in cells] == [State.FAILED] + [State.NOT_RUN] * (len(CHECKS) - 1)
 
 
 def test_samples_are_made_from_the_schema_and_the_meta_kernel(faulty_report):
@@ -223,7 +223,7 @@ def errors_of(program):
 def test_a_device_without_autocast_is_not_asked_for_it():
     errors_of(
         "import torch\n"
-        "from torchext.testing.checking import _plain_modes\n"
+        "from torchext.testing.outcomes import _plain_modes\n"
         "torch.utils.rename_privateuse1_backend('other')\n"
         "with _plain_modes(torch.device('other')):\n"
         "    pass"
@@ -307,8 +307,8 @@ def test_a_backward_before_the_test_device_is_warned_of():
     errors = errors_of(
         "import torch, torchext.testing as t\n"
         "torch.ones(1, requires_grad=True).backward()\n"
-        "r = t.check('myns', operators=['neg'], checks=['device', 'meta'])\n"
-        "assert r.cells['neg', 'device'].state.name == 'NOTHING' and r.passed"
+        "r = t.check('myns', operators=['neg'], checks=['device', 'meta'], isolate=False)\n"
+        "assert r.cells['neg', 'device'].state.name == 'NOT_RUN' and r.passed"
     )
     assert "<string>:3: UserWarning: the check 'device' has nothing to check" in errors
 
@@ -407,6 +407,7 @@ def test_a_test_device_that_cannot_be_built_is_said_once(faulty_library, tmp_pat
                 operators=["twice", "right"],
                 checks=["device", "pickle"],
                 known_failures=known_failures(tmp_path, "twice device: has none\n"),
+                isolate=False,  # where the device is replaced
             )
     finally:
         transforms._comparison_device.cache_clear()
@@ -502,7 +503,13 @@ def test_a_dtype_that_is_taken_and_not_claimed_is_a_mistake(
         return table
 
     monkeypatch.setattr(checking, "read_table", read_less)
-    report = check(faulty_library, operators=["single"], checks=["dtypes"], raise_exception=False)
+    report = check(
+        faulty_library,
+        operators=["single"],
+        checks=["dtypes"],
+        raise_exception=False,
+        isolate=False,
+    )
     (failure,) = report.failures
     assert words in failure.reason
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,6 +11,14 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+
+_watch: Callable[[Call], None] | None = None
+
+
+def watch_calls(watch: Callable[[Call], None] | None) -> None:
+    """Have every call that follows told before it is made; None ends that."""
+    global _watch
+    _watch = watch
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,8 @@ class Call:
     without_gradient: frozenset[str] = frozenset()
     # names of arguments whose tensors have a dtype of their own
     fixed_dtypes: frozenset[str] = frozenset()
+    # names of arguments whose tensors keep their values
+    fixed_values: frozenset[str] = frozenset()
 
     @property
     def args(self) -> tuple[Any, ...]:
@@ -37,7 +48,25 @@ class Call:
 
     def run(self) -> Any:
         """Call the operator."""
+        self.announce()
         return self.overload(*self.args, **self.kwargs)
+
+    def announce(self) -> None:
+        """Tell who watches that the call follows."""
+        if _watch is not None:
+            _watch(self)
+
+    def __str__(self) -> str:
+        def shown(value: Any) -> str:
+            if isinstance(value, torch.Tensor):
+                dtype = str(value.dtype).removeprefix("torch.")
+                return f"{dtype}{list(value.shape)}"
+            if isinstance(value, (list, tuple)):
+                return f"[{', '.join(map(shown, value))}]"
+            return repr(value)
+
+        arguments = (f"{name}={shown(value)}" for name, value in self.arguments.items())
+        return f"{self.overload.name()}({', '.join(arguments)})"
 
     @property
     def named_tensors(self) -> list[tuple[str, torch.Tensor]]:
@@ -77,13 +106,13 @@ class Call:
 
     def with_arguments(self, arguments: dict[str, Any]) -> Call:
         """The same call with other arguments."""
-        return Call(self.overload, arguments, self.without_gradient, self.fixed_dtypes)
+        return dataclasses.replace(self, arguments=arguments)
 
     def on(self, overload: torch._ops.OpOverload) -> Call:
         """The call of another form of the operator: with those of the arguments that it takes."""
         names = [a.name for a in overload._schema.arguments]
         kept = {name: self.arguments[name] for name in names if name in self.arguments}
-        return Call(overload, kept, self.without_gradient, self.fixed_dtypes)
+        return dataclasses.replace(self, overload=overload, arguments=kept)
 
 
 def is_traceable(call: Call) -> bool:

@@ -3,27 +3,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
 import sys
-import time
 import warnings
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 import torch
 
-from .. import fallback
 from .. import library as libraries
-from ..runtime import runtime
 from . import device as test_device
 from .checks import CHECKS
-from .checks.transforms import comparison_device
 from .facts import Facts, Table, read_table
+from .isolation import isolated_outcomes, request_of
 from .known_failures import KnownFailures
+from .outcomes import Outcome, outcome_of, plain, prepare_test_device
+from .recording import Recorded, may_call_others, recorded_samples
 from .report import Cell, Report, State
-from .subject import NotApplicable, Refused, Subject, Unavailable, fork_rng, seed_generators
+from .samples import Origin, Sample
+from .subject import Subject
 
 
 class CheckError(AssertionError):
@@ -44,6 +44,7 @@ def check(
     device: str | torch.device = "cpu",
     html: str | os.PathLike | None = None,
     raise_exception: bool = True,
+    isolate: bool = True,
 ) -> Report:
     """Run every check on every operator of a library, print the matrix and return it.
 
@@ -58,15 +59,20 @@ def check(
     html: where to write the matrix as a page, which is opened first.
     raise_exception: whether CheckError, an AssertionError, is raised at the end where a check
     failed that is not known.
+    isolate: whether each operator is checked in a process of its own, on the CPU several at a time.
+    A kernel that ends its process is then a failure of that check, with the call that it was in,
+    and the checks behind it go on. These processes have this library and the others that are
+    loaded here, and have imported the packages around them; what else the caller has registered
+    with torch is there with `isolate=False` only.
 
     Runs on the operators' `samples:`, or on some made from the schema where the Meta kernel takes
-    them; without samples the check "samples" fails. A row is printed as it comes: where a kernel
-    ends the process, the last mark is that before it. Takes a few seconds an operator, most of them
-    in torch.compile. The test device, which the check "device" takes on the CPU, needs a process
-    that has run no backward yet; there and where it cannot be built a warning says that this check
-    has nothing to check. Operators of PyTorch that the library has kernels for are not checked, and
-    are named below the matrix, and so are those of the namespace that are not in the library's
-    spec.
+    them; without samples the check "samples" fails, and the others are not run. A row is printed as
+    it comes, and its failures below it. Takes a few seconds an operator, most of them in
+    torch.compile. The test device, which the check "device" takes on the CPU, needs, without
+    processes of their own, one that has run no backward yet; there and where it cannot be built a
+    warning says that this check has nothing to check. Operators of PyTorch that the library has
+    kernels for are not checked, and are named below the matrix, and so are those of the namespace
+    that are not in the library's spec.
 
     Raises ValueError for names that mean nothing, in the file of known failures too, and for a
     library without operators of its own, OSError where the page cannot be written or a file is not
@@ -77,17 +83,14 @@ def check(
     runner = Runner(library, operators, checks, known_failures, device=device)
     if html is not None:
         open(html, "a", encoding="utf-8").close()  # whose errors would come minutes later
-    if runner.needs_test_device and (reason := prepare_test_device()):
-        warnings.warn(f"the check 'device' has nothing to check: {reason}", stacklevel=2)
     report = runner.new_report()
     _print(report.heading() + "\n")
-    for subject in runner.subjects:
-        _print(report.label(subject.facts.name))
-        for name in runner.checks:
-            cell = runner.cell(subject, name)
-            report.add(cell)
-            _print(f"{cell.state.value} ")
-        _print("\n")
+    for cell in runner.run(report, isolate):
+        if cell.check == runner.checks[0]:
+            _print(report.label(cell.operator))
+        _print(f"{cell.state.value} ")
+        if cell.check == runner.checks[-1]:
+            _print(f"\n{report.failures_of(cell.operator)}")
     _print(report.summary() + "\n")
     if html is not None:
         Path(html).write_text(report.to_html(), encoding="utf-8")
@@ -115,6 +118,7 @@ class Runner:
         device: str | torch.device = "cpu",
     ) -> None:
         self.device = _usable(device)
+        self.path = libraries.loaded_path(library)
         table = table_of(library)
         facts, self.overrides = table.operators, table.overrides
         self.namespace = table.namespace
@@ -129,7 +133,21 @@ class Runner:
             self.known = KnownFailures.read(
                 known_failures, self.namespace, names, list(CHECKS), other_namespaces
             )
-        self.subjects = [Subject(f, self.device) for f in facts if f.name in wanted]
+        self._facts = facts
+        self.subjects = [
+            Subject(f, self.device, recorded=self._recorded_of) for f in facts if f.name in wanted
+        ]
+
+    def _recorded_of(self, operator: str) -> list[Sample]:
+        return self._recorded.get(operator, [])
+
+    @cached_property
+    def _recorded(self) -> Recorded:
+        """What operators without samples are called with in this process."""
+        wanted = [f.name for f in self._facts if not f.samples]
+        sources = [Subject(f, self.device) for f in self._facts if may_call_others(f)]
+        with plain(self.device):
+            return recorded_samples(sources, wanted) if wanted else {}
 
     @property
     def needs_test_device(self) -> bool:
@@ -139,26 +157,55 @@ class Runner:
     def new_report(self) -> Report:
         """A report without cells."""
         places = {s.facts.name: s.facts.location for s in self.subjects}
-        made = [s.facts.name for s in self.subjects if s.samples and s.has_made_samples]
         return Report(
             self.namespace, torch.__version__, str(self.device), self.checks, places,
-            made_samples=made, overrides=self.overrides, others=self.others,
+            overrides=self.overrides, others=self.others,
         )  # fmt: skip
+
+    def run(self, report: Report, isolate: bool) -> Iterator[Cell]:
+        """Run everything, and yield the cells in the order of the matrix, each when it is in the
+        report, as what is known of an operator's samples."""
+        if isolate:
+            names = [subject.facts.name for subject in self.subjects]
+            request = request_of(self.path, names, self.checks, self.device)
+            found = isolated_outcomes(request)
+        else:
+            found = self._outcomes_here()
+        for operator, what, outcome in found:
+            if not operator and what:
+                warnings.warn(f"the check 'device' has nothing to check: {what}", stacklevel=3)
+            elif not operator:
+                continue
+            elif outcome is None:
+                report.add_origin(operator, what)
+            else:
+                cell = self.judged(operator, what, outcome)
+                report.add(cell)
+                yield cell
+
+    def _outcomes_here(self) -> Iterator[tuple[str, str | Origin, Outcome | None]]:
+        yield "", prepare_test_device() if self.needs_test_device else "", None
+        for subject in self.subjects:
+            yield subject.facts.name, subject.origin, None
+            for name in self.checks:
+                yield subject.facts.name, name, outcome_of(subject, name)
 
     def cell(self, subject: Subject, name: str) -> Cell:
         """Run one check of one operator."""
-        began = time.perf_counter()
-        state, reason, error = _outcome(subject, name)
-        known = self.known.reason(subject.facts.name, name)
+        return self.judged(subject.facts.name, name, outcome_of(subject, name))
+
+    def judged(self, operator: str, name: str, outcome: Outcome) -> Cell:
+        """The cell of an outcome, by what is known to fail."""
+        state, reason = outcome.state, outcome.reason
+        known = self.known.reason(operator, name)
         if known is not None and state is State.FAILED:
             state, reason = State.KNOWN, f"{known} ({(reason.splitlines() or [''])[0]})"
-        elif known is not None and not isinstance(error, Unavailable):
+        elif known is not None and state is not State.NOT_RUN:
             says = {State.PASSED: "", State.REFUSED: f", it refuses ({reason})"}
             says = says.get(state, f", there is nothing to check ({reason})")
             reason = f"it no longer fails{says}; it is known to fail: {known}"
             state = State.FAILED
-        seconds = time.perf_counter() - began
-        return Cell(subject.facts.name, name, state, reason, seconds, error)
+        return Cell(operator, name, state, reason, outcome.seconds, outcome.error)
 
 
 def table_of(library: str | os.PathLike) -> Table:
@@ -202,69 +249,6 @@ def _chosen(
             close = difflib.get_close_matches(name, known, n=1) or known[:20]
             raise ValueError(f"there is no {what} {name!r}, but {', '.join(close)}")
     return [name for name in known if name in asked]
-
-
-def _outcome(subject: Subject, name: str) -> tuple[State, str, BaseException | None]:
-    try:
-        with _quiet(), _plain_modes(subject.device), fork_rng(subject.device):
-            seed_generators(subject.device)
-            if name != "samples":
-                try:
-                    CHECKS["samples"](subject)
-                except AssertionError as error:
-                    raise Unavailable("the check of samples fails") from error
-            note = CHECKS[name](subject)
-            if subject.device.type != "cpu":
-                torch.accelerator.synchronize(subject.device)  # its errors are of this check
-    except NotApplicable as reason:
-        return State.NOTHING, str(reason), reason
-    except Refused as reason:
-        return State.REFUSED, str(reason), reason
-    except Exception as error:  # whatever an operator raises is its failure
-        text = str(error)
-        if not isinstance(error, AssertionError) or not text:
-            text = f"{type(error).__name__}: {text}"
-        return State.FAILED, text, error
-    return State.PASSED, note or "", None
-
-
-@contextlib.contextmanager
-def _plain_modes(device: torch.device) -> Iterator[None]:
-    """With gradients and without autocast, whatever the caller is in."""
-    with contextlib.ExitStack() as modes:
-        modes.enter_context(torch.inference_mode(False))
-        modes.enter_context(torch.enable_grad())
-        for kind in {"cpu", device.type}:
-            if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
-                modes.enter_context(torch.autocast(kind, enabled=False))
-        yield
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without warnings of torch's prototypes, of fallbacks and of resized out= tensors; without
-    torchext's runtime those of C++ are seen. The mode of the fallback is for the user's own calls.
-    """
-    functorch = torch._C._functorch
-    with warnings.catch_warnings(), contextlib.ExitStack() as of_runtime:
-        warnings.simplefilter("ignore")
-        with contextlib.suppress(ImportError):
-            of_runtime.enter_context(runtime().IgnoredWarnings())
-            of_runtime.enter_context(fallback.mode("silent"))
-        functorch._set_vmap_fallback_warning_enabled(False)
-        try:
-            yield
-        finally:
-            functorch._set_vmap_fallback_warning_enabled(True)
-
-
-def prepare_test_device() -> str:
-    """Bring the test device up before the first backward; return why it cannot be, or ''."""
-    try:
-        comparison_device()
-    except Unavailable as reason:
-        return str(reason)
-    return ""
 
 
 __all__ = ["CheckError", "Facts", "Runner", "check", "prepare_test_device", "table_of"]

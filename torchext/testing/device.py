@@ -45,14 +45,15 @@ def device() -> torch.device:
     and after the first backward, and ImportError where torchext does not fit the installed torch.
     """
     with _loading:
-        library = _load()
+        library = load()
     _check_autograd_thread(library)
     return torch.device(NAME, 0)
 
 
 @functools.cache
-def _load() -> ctypes.CDLL:
-    """Build, load and name the device, once in a process; return its library."""
+def load() -> ctypes.CDLL:
+    """Build, load and name the device, once in a process, and return its library. No backward is
+    run: the process may fork, and each that it forks may use the device."""
     runtime()  # what does not fit this torch is found before anything is registered
     _check_not_taken()
     path = _build()

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from .samples import Origin
+
 
 class State(Enum):
     """What became of one check of one operator."""
@@ -17,6 +19,7 @@ class State(Enum):
     KNOWN = "K"
     REFUSED = "R"
     NOTHING = "–"
+    NOT_RUN = "·"
 
 
 _LEGEND = {
@@ -25,6 +28,7 @@ _LEGEND = {
     State.KNOWN: "fails as the file of known failures says",
     State.REFUSED: "the operator refuses it with an error that says so",
     State.NOTHING: "nothing to check",
+    State.NOT_RUN: "not run: this machine, or what failed before, has nothing to run it on",
 }
 
 
@@ -54,12 +58,20 @@ class Report:
     locations: dict[str, str]  # operator -> FILE:LINE, in the order of the spec
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
     made_samples: list[str] = field(default_factory=list)  # operators whose samples were made
+    recorded_samples: list[str] = field(default_factory=list)  # or are what others call them with
     overrides: list[str] = field(default_factory=list)  # PyTorch's, which are not checked
     others: list[str] = field(default_factory=list)  # of the namespace and not of the spec
 
     def add(self, cell: Cell) -> None:
         """Take in a cell."""
         self.cells[cell.operator, cell.check] = cell
+
+    def add_origin(self, operator: str, origin: Origin) -> None:
+        """Take in where the samples of an operator are from."""
+        if origin is Origin.MADE:
+            self.made_samples.append(operator)
+        elif origin is Origin.RECORDED:
+            self.recorded_samples.append(operator)
 
     @property
     def failures(self) -> list[Cell]:
@@ -76,8 +88,8 @@ class Report:
         return sum(cell.state is state for cell in self.cells.values())
 
     def __str__(self) -> str:
-        rows = [self.label(operator) + self._marks(operator) for operator in self.locations]
-        return "\n".join([self.heading(), *rows, self.summary()])
+        rows = [self.row(operator) for operator in self.locations]
+        return f"{self.heading()}\n{''.join(rows)}{self.summary()}"
 
     @property
     def _title(self) -> str:
@@ -95,31 +107,44 @@ class Report:
         """What stands before the marks of a row."""
         return f"{operator:{max([len(name) for name in self.locations], default=0)}}  "
 
-    def _marks(self, operator: str) -> str:
+    def row(self, operator: str) -> str:
+        """The marks of an operator, and its failures."""
         cells = [self.cells.get((operator, check)) for check in self.checks]
-        return " ".join(cell.state.value if cell else "?" for cell in cells)
+        marks = "".join(f"{cell.state.value if cell else '?'} " for cell in cells)
+        return f"{self.label(operator)}{marks}\n{self.failures_of(operator)}"
 
     def summary(self) -> str:
-        """What stands below the rows: counts, what is known or refused, and every failure."""
+        """What stands below the rows: counts, what is known or refused, and where failures are."""
         lines = ["", *self._totals(), *self._lists(), *self._idle_checks()]
         for state in (State.KNOWN, State.REFUSED):
             for cell in self.cells.values():
                 if cell.state is state:
                     lines.append(f"{state.value} {cell.operator} {cell.check}: {cell.reason}")
-        for cell in self.failures:
-            place = self.locations[cell.operator]
-            lines += ["", f"{place}: {cell.operator} fails {cell.check}:"]
-            reason = cell.reason.splitlines()
-            lines += [f"    {line}" for line in reason[:_SHOWN_LINES]]
-            if len(reason) > _SHOWN_LINES:
-                more = len(reason) - _SHOWN_LINES
-                lines.append(f"    ... and {more} lines more, in report.cells and the page")
+        if self.failures:
+            lines += ["", *(self._place(cell) for cell in self.failures)]
         return "\n".join(lines)
+
+    def _place(self, cell: Cell) -> str:
+        return f"{self.locations[cell.operator]}: {cell.operator} fails {cell.check}"
+
+    def failures_of(self, operator: str) -> str:
+        """What stands below a row: each of its failures, with what it says; '' without one."""
+        lines = []
+        for cell in self.failures:
+            if cell.operator == operator:
+                lines.append(f"  {self._place(cell)}:")
+                reason = cell.reason.splitlines()
+                lines += [f"      {line}" for line in reason[:_SHOWN_LINES]]
+                if len(reason) > _SHOWN_LINES:
+                    more = len(reason) - _SHOWN_LINES
+                    lines.append(f"      ... and {more} lines more, in report.cells and the page")
+        return "".join(f"{line}\n" for line in lines)
 
     def _lists(self) -> list[str]:
         """What is to be said of several operators, and is no check's."""
         several = {
-            "samples made from the schema": self.made_samples,
+            f"samples {Origin.MADE.value}": self.made_samples,
+            f"samples {Origin.RECORDED.value}": self.recorded_samples,
             "kernels for PyTorch's own, not checked": self.overrides,
             f"of {self.namespace} and not of its spec, not checked": self.others,
         }
@@ -133,8 +158,11 @@ class Report:
         """The checks that had nothing to check of any operator, and why."""
         reasons: dict[str, dict[str, None]] = {}
         busy = set()
+        lost = {cell.operator for cell in self.failures if cell.check == "samples"}
         for cell in self.cells.values():
-            if cell.state is State.NOTHING:
+            if cell.state is State.NOT_RUN and cell.operator in lost:
+                continue
+            if cell.state in (State.NOTHING, State.NOT_RUN):
                 reasons.setdefault(cell.check, {})[cell.reason] = None
             else:
                 busy.add(cell.check)
@@ -198,6 +226,7 @@ thead th { height: 9em; vertical-align: bottom; }
 thead span { writing-mode: vertical-rl; transform: rotate(180deg); font-weight: normal; }
 tbody tr:hover { background: #eee; } ul { list-style: none; padding: 0; }
 .passed { color: #1a7f37; } .failed { background: #cf222e; color: #fff; }
-.known { color: #9a6700; } .refused { color: #0969da; } .nothing { color: #8c959f; }
+.known { color: #9a6700; } .refused { color: #0969da; }
+.nothing, .not_run { color: #8c959f; }
 pre { white-space: pre-wrap; }
 """

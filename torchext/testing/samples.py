@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import Any
 
 import torch
@@ -28,11 +29,21 @@ _LOW, _HIGH = -2, 2
 _WIDEST = 9  # make_tensor's own bound where a sample gives the other one only
 
 
-def samples_of(facts: Facts) -> tuple[list[Sample], bool]:
-    """The operator's samples, and whether they were made here because the spec has none."""
-    if facts.samples:
-        return facts.samples, False
-    return list(itertools.islice(_made(facts), _MOST_MADE)), True
+class Origin(Enum):
+    """Where the samples of an operator are from."""
+
+    SPEC = "of the spec"
+    RECORDED = "recorded from the calls of formulas and other operators"
+    MADE = "made from the schema"
+
+
+def samples_of(facts: Facts, recorded: list[Sample]) -> tuple[list[Sample], Origin]:
+    """The operator's samples, and where they are from; there may be none. recorded: what other
+    operators call it with."""
+    if facts.samples or recorded:
+        return facts.samples or recorded, Origin.SPEC if facts.samples else Origin.RECORDED
+    made = list(itertools.islice(_made(facts), _MOST_MADE))
+    return made, Origin.MADE if made else Origin.SPEC
 
 
 def takes_nothing(facts: Facts) -> bool:
@@ -51,7 +62,7 @@ def call_of(
 ) -> Call:
     """The call of a sample with tensors of a dtype; the same seed gives the same values on every
     device."""
-    without_gradient, fixed = set(), set()
+    without_gradient, fixed, as_they_are = set(), set(), set()
     arguments: dict[str, Any] = {}
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # of the CPU, where the values are made
@@ -62,7 +73,10 @@ def call_of(
                     without_gradient.add(name)
                 if "dtype" in tensor:
                     fixed.add(name)
-    return Call(facts.overload, arguments, frozenset(without_gradient), frozenset(fixed))
+                if tensor.get("fixed", False):
+                    as_they_are.add(name)
+    sets = map(frozenset, (without_gradient, fixed, as_they_are))
+    return Call(facts.overload, arguments, *sets)
 
 
 def resized(sample: Sample, old: int, new: int) -> Sample:
@@ -74,7 +88,7 @@ def resized(sample: Sample, old: int, new: int) -> Sample:
             return [change(item) for item in value]
         if not isinstance(value, dict):
             return value
-        if "tensor" in value and "size" in value["tensor"]:
+        if "tensor" in value and _has_other_sizes(value["tensor"]):
             size = [new if n == old else n for n in value["tensor"]["size"]]
             return {"tensor": {**value["tensor"], "size": size}}
         return {key: change(item) for key, item in value.items()}
@@ -88,7 +102,7 @@ def zero_dim(sample: Sample) -> Sample:
     def change(value: Any) -> Any:
         if isinstance(value, list):
             return [change(item) for item in value]
-        if isinstance(value, dict) and "tensor" in value and "size" in value["tensor"]:
+        if isinstance(value, dict) and "tensor" in value and _has_other_sizes(value["tensor"]):
             return {"tensor": {**value["tensor"], "size": []}}
         return value
 
@@ -112,11 +126,21 @@ def could_index(sample: Sample, dtype: torch.dtype) -> bool:
 
 
 def sizes_in(sample: Sample) -> list[int]:
-    """Every size of a dimension of a tensor, each once, that no tensor with `values` has."""
+    """Every size of a dimension of a tensor, each once, that no tensor with `values` and none that
+    is `fixed` has."""
     tensors = [tensor for value in sample.values() for tensor in tensors_in(value)]
-    fixed = {n for t in tensors if "values" in t for n in torch.tensor(_numbers(t["values"])).shape}
+    fixed = {n for t in tensors if not _has_other_sizes(t) for n in _shape(t)}
     sizes = dict.fromkeys(n for tensor in tensors for n in tensor.get("size", ()))
     return [n for n in sizes if n not in fixed]
+
+
+def _has_other_sizes(tensor: dict[str, Any]) -> bool:
+    """Whether a tensor of the table stands for those of other sizes."""
+    return "size" in tensor and not tensor.get("fixed", False)
+
+
+def _shape(tensor: dict[str, Any]) -> Sequence[int]:
+    return tensor["size"] if "size" in tensor else torch.tensor(_numbers(tensor["values"])).shape
 
 
 def tensors_in(value: Any) -> Iterator[dict[str, Any]]:
@@ -157,9 +181,16 @@ _CONSTRUCTORS = {
 
 
 def _tensor(content: dict[str, Any], dtype: torch.dtype) -> torch.Tensor:
+    if content.get("fixed", False):
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)  # whatever the seed of the call
+            return _tensor({**content, "fixed": False}, dtype)
     own = getattr(torch, content["dtype"]) if "dtype" in content else dtype
     if "values" in content:
-        return torch.tensor(_numbers(content["values"]), dtype=own, device="cpu")
+        numbers = _numbers(content["values"])
+        if is_integer(own) and torch.tensor(numbers, device="cpu").is_floating_point():
+            return torch.tensor(numbers, device="cpu").to(own)  # which torch.tensor does not round
+        return torch.tensor(numbers, dtype=own, device="cpu")
     bounds = _bounds(content, own)
     # make_tensor knows the common dtypes; the others take values of one that it knows
     known = own if own in _MAKEABLE else torch.int64 if own in _UNSIGNED else torch.float32

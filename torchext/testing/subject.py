@@ -7,7 +7,7 @@ import contextlib
 import copy
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from .calls import Call, out_arguments, tensors_of, written_arguments
 from .facts import Facts, overload_of
-from .samples import Sample, call_of, samples_of
+from .samples import Origin, Sample, call_of, samples_of
 from .variations import Variations, variations_of
 
 # Every dtype that is tried, in the order in which a check that needs one takes it.
@@ -54,11 +54,22 @@ class Subject:
 
     facts: Facts
     device: torch.device = torch.device("cpu")  # noqa: RUF009  # a value
-    samples: list[Sample] = field(init=False)
-    has_made_samples: bool = field(init=False)
+    is_varied: bool = True  # whether samples that differ in one argument are looked for
+    recorded: Callable[[str], list[Sample]] = lambda _: []  # what others call the operator with
 
-    def __post_init__(self) -> None:
-        self.samples, self.has_made_samples = samples_of(self.facts)
+    @cached_property
+    def _samples(self) -> tuple[list[Sample], Origin]:
+        return samples_of(self.facts, self.recorded(self.facts.name))
+
+    @cached_property
+    def samples(self) -> list[Sample]:
+        """What the checks run on."""
+        return self._samples[0]
+
+    @property
+    def origin(self) -> Origin:
+        """Where the operator's samples are from."""
+        return self._samples[1]
 
     def with_samples(self, samples: list[Sample]) -> Subject:
         """The same subject, with what has been found out of it, on other samples."""
@@ -120,11 +131,19 @@ class Subject:
     @cached_property
     def variations(self) -> Variations:
         """Samples that differ from the operator's in one argument."""
-        return variations_of(self)
+        return variations_of(self) if self.is_varied else Variations()
 
     def runs_on(self, device: torch.device) -> bool:
         """Whether there is a kernel that the device can run, its own or a fallback."""
         return _has_kernel(self.overload, device)
+
+    @cached_property
+    def runs_on_meta(self) -> bool:
+        """Whether there is a Meta kernel, of its own or a composite one: where there is none torch
+        has one that refuses."""
+        has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+        keys = ("Meta", *_COMPOSITE_KEYS, _STRUCTURED_KEY)
+        return any(has_kernel(self.overload.name(), key) for key in keys)
 
     @cached_property
     def claims(self) -> dict[str, list[str]]:
@@ -310,6 +329,7 @@ class Subject:
         copy: Callable[[torch.Tensor], torch.Tensor] = torch.clone,
     ) -> Callable[..., tuple[torch.Tensor, ...]]:
         """`function` for torch.compile: random numbers are those of the generators' states."""
+        call.announce()
         # Values of which torch.compile knows everything: it traces `pure`.
         given = self.with_outs(call)
         leaves, spec = pytree.tree_flatten((given.args, given.kwargs))

@@ -23,15 +23,16 @@ class Layout:
 
     name: str
     apply: Callable[[torch.Tensor], torch.Tensor]
-    may_write: bool = True  # whether each element has a place of its own
+    keeps_elements: bool = True  # each, in a place of its own
 
     def calls(self, call: Call, writes: Collection[str] = ()) -> Iterator[tuple[str, Call]]:
         """The call with all tensors laid out, and where that changes several, with each alone; and
         words for which. `writes` names the arguments that are written to."""
         names = [name for name, _ in call.named_tensors]
         tensors = call.tensors
+        kept = {*writes, *call.fixed_values}
         laid_out = [
-            t if name in writes and not self.may_write else self.apply(t)
+            t if name in kept and not self.keeps_elements else self.apply(t)
             for name, t in zip(names, tensors)
         ]
         changed = [i for i, pair in enumerate(zip(tensors, laid_out)) if _lies_elsewhere(*pair)]
@@ -83,7 +84,7 @@ _LAYOUTS = (
     channels_last,
     Layout("sliced", _sliced),
     Layout("offset", _behind_the_start),
-    Layout("expanded", _expanded, may_write=False),
+    Layout("expanded", _expanded, keeps_elements=False),
 )
 
 

@@ -36,10 +36,23 @@ def samples(subject: Subject) -> str:
     with subject.refusing_fallback():
         calls = subject.calls()
     assert calls, "no sample has a result that fits what is written to: add `samples:`"
+    if subject.facts.shape_rule:
+        for call in calls:
+            _check_rule_takes(subject, call)
     if subject.device.type != "cpu":
         _check_where_they_run(subject, calls)
+    constant = subject.variations.constant  # found here: some processes do not survive the search
     has_formulas = subject.facts.gradients or subject.facts.tangents
-    return ", ".join(subject.variations.constant) if has_formulas else ""
+    return ", ".join(constant) if has_formulas else ""
+
+
+def _check_rule_takes(subject: Subject, call: Call) -> None:
+    """Check that the operator's own rule, which has the last word on sizes, takes a sample."""
+    given = subject.with_outs(call, torch.empty_like) if subject.functional else call
+    if subject.outs and not subject.functional:
+        return
+    refusal = outcome(subject, _on_meta(given))
+    assert not isinstance(refusal, Exception), f"the sample {call} is refused: {refusal}"
 
 
 def _check_where_they_run(subject: Subject, calls: list[Call]) -> None:
@@ -60,7 +73,7 @@ def _check_where_they_run(subject: Subject, calls: list[Call]) -> None:
 def check_agreement(subject: Subject, call: Call, what: str) -> None:
     """Check that operator and Meta kernel both refuse, or give tensors of the same sizes; of a
     composite operator the sizes alone: what its parts refuse on Meta is torch's."""
-    if subject.depends_on_values:
+    if subject.depends_on_values or not subject.runs_on_meta:
         return
     real, meta = outcome(subject, call), outcome(subject, _on_meta(call))
     refused = isinstance(real, Exception), isinstance(meta, Exception)
@@ -187,7 +200,7 @@ def dtypes(subject: Subject) -> None:
                 _check_taken(subject, call, dtype, changed)
             else:
                 _check_refused(subject, call, dtype, "the operator", subject.own_kernel is not None)
-            if not subject.is_claimed(call, on_meta):
+            if subject.runs_on_meta and not subject.is_claimed(call, on_meta):
                 _check_refused(subject, _on_meta(call), dtype, "its Meta kernel", by_name=True)
     if not tried:
         raise NotApplicable("the samples have no tensors of which `dtypes:` says something")

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Samples of operators that the spec has none for: the arguments that formulas, and the parts of
+other operators, call them with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .calls import gradients, out_arguments
+from .facts import Facts
+from .samples import Sample
+from .subject import Subject
+
+_MOST_CALLS = 3  # that are kept of an operator
+_MOST_ELEMENTS = 4096  # of a tensor whose values are kept
+
+Recorded = dict[str, list[Sample]]  # by operator
+
+
+class _Unsaid(Exception):
+    """A value that no sample can give."""
+
+
+def recorded_samples(sources: Iterable[Subject], wanted: Collection[str]) -> Recorded:
+    """Run the operators of `sources`, and backward, on their samples; return what those among
+    `wanted` were called with. Whatever a source raises is for its own checks to find."""
+    found: Recorded = {}
+    for subject in sources:
+        try:
+            calls = subject.calls(subject.wide_dtype)
+            with _Recorder(subject.facts.namespace, set(wanted), subject.wide_dtype, found):
+                for call in calls:
+                    gradients(subject.function(call), call.tensors, subject.differentiable(call))
+        except Exception:  # as the operator likes
+            continue
+    return found
+
+
+def may_call_others(facts: Facts) -> bool:
+    """Whether an operator has samples to run, and formulas or parts that call others."""
+    return bool(facts.samples and (facts.gradients or facts.composite))
+
+
+class _Recorder(TorchDispatchMode):
+    def __init__(
+        self, namespace: str, wanted: set[str], dtype: torch.dtype, found: Recorded
+    ) -> None:
+        super().__init__()
+        self._prefix, self._wanted = f"{namespace}::", wanted
+        self._dtype, self._found = dtype, found
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.name().removeprefix(self._prefix) if isinstance(func, _OVERLOAD) else ""
+        calls = self._found.setdefault(name, []) if name in self._wanted else None
+        if calls is not None and len(calls) < _MOST_CALLS and not out_arguments(func):
+            try:
+                sample = self._sample(func, args, kwargs or {})
+            except _Unsaid:
+                pass
+            else:
+                if sample not in calls:
+                    calls.append(sample)
+        return func(*args, **(kwargs or {}))
+
+    def _sample(self, func: torch._ops.OpOverload, args: tuple, kwargs: dict) -> Sample:
+        names = [argument.name for argument in func._schema.arguments]
+        return {
+            name: self._value(value) for name, value in {**dict(zip(names, args)), **kwargs}.items()
+        }
+
+    def _value(self, value: Any) -> Any:
+        """A value as the table of operators has it."""
+        if isinstance(value, (list, tuple)):
+            return [self._value(item) for item in value]
+        if isinstance(value, torch.Tensor):
+            return {"tensor": self._tensor(value)}
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool, dict)):
+            raise _Unsaid
+        for kind, (types, content) in _CONSTANTS.items():
+            if isinstance(value, types):
+                return {kind: content(value)}
+        return _number(value)
+
+    def _tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
+        """Its values, which belong to those of the other arguments; what has the dtype under test
+        is given in any."""
+        if tensor.layout != torch.strided or tensor.numel() > _MOST_ELEMENTS:
+            raise _Unsaid
+        has_values = tensor.numel() and not tensor.is_complex() and tensor.dtype.itemsize > 1
+        said: dict[str, Any] = {"size": list(tensor.shape)}
+        if has_values or tensor.dtype in (torch.bool, torch.uint8, torch.int8):
+            said = {"values": _numbers(tensor.tolist())} if tensor.numel() else said
+        if tensor.dtype != self._dtype:
+            said["dtype"] = str(tensor.dtype).removeprefix("torch.")
+        if not tensor.is_floating_point() and not tensor.is_complex():
+            said["fixed"] = True  # places, counts and choices, that no other number may stand for
+        return said
+
+
+_OVERLOAD = torch._ops.OpOverload
+_CONSTANTS = {
+    "dtype": (torch.dtype, lambda value: str(value).removeprefix("torch.")),
+    "enum": ((torch.layout, torch.memory_format), lambda value: str(value).removeprefix("torch.")),
+    "device": (torch.device, lambda value: value.type),
+    "generator": (torch.Generator, lambda value: value.initial_seed()),
+    "complex": (complex, lambda value: [value.real, value.imag]),
+}
+
+
+def _numbers(value: Any) -> Any:
+    return [_numbers(item) for item in value] if isinstance(value, list) else _number(value)
+
+
+def _number(value: Any) -> Any:
+    """A number; infinities are maps in the table."""
+    is_special = isinstance(value, float) and not math.isfinite(value)
+    return {"float": str(value)} if is_special else value
