@@ -98,7 +98,8 @@ class TangentAnalysis:
             text, primals, clones = self._in_place(text, name, primals)
             candidates = list(dict.fromkeys([*candidates, name]))
             required = list(dict.fromkeys([*required, name]))
-        looked_at = required + ([] if elementwise else self.lists)
+        old = [n for n in candidates if f"original_{n}_t" in used and n not in required]
+        looked_at = [*required, *old, *([] if elementwise else self.lists)]
         read = dict.fromkeys([*looked_at, *(n for n in candidates if n in primals)])
         return TangentPlan(
             results,

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from compositions import Composition, overload_sets, texts
+from compositions import KINDS, Composition, compositions, overload_sets, texts
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from library_build import build
 
@@ -36,15 +36,16 @@ setup(name="{namespace}", ext_modules=[library], cmdclass={{"build_ext": BuildEx
 """
 
 
-def drawn(count: int, number: int) -> list[Composition]:
-    """So many operators, or a few more, always the same for a number."""
+def drawn(count: int, number: int, kind: str | None = None) -> list[Composition]:
+    """So many operators, or a few more, always the same for a number; all of one kind if given."""
+    sets = overload_sets("@") if kind is None else compositions(kind, "@", "").map(lambda c: [c])
     found: list[Composition] = []
     names = iter(range(count))
 
     @seed(number)
     @settings(max_examples=count, database=None, deadline=None, phases=[Phase.generate],
               suppress_health_check=list(HealthCheck))  # fmt: skip
-    @given(overload_sets("@"))
+    @given(sets)
     def draw(cases: list[Composition]) -> None:
         if len(found) < count:
             index = next(names)
@@ -84,10 +85,10 @@ def compare(namespace: str, folder: Path, cases: list[Composition], check: bool)
     return found
 
 
-def run(number: int, count: int, check: bool) -> int:
+def run(number: int, count: int, check: bool, kind: str | None = None) -> int:
     """Build and compare one batch; how many differences there are."""
-    namespace = f"composed{number}"
-    cases = drawn(count, number)
+    namespace = f"composed{number}" if kind is None else f"{kind}{number}"
+    cases = drawn(count, number, kind)
     sources = ROOT / "build" / "fuzz" / namespace
     write(sources, namespace, cases)
     begun = time.monotonic()
@@ -111,15 +112,17 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first batch")
     parser.add_argument("--only", action="store_true", help="this batch, in this process")
     parser.add_argument("--without-check", action="store_true", help="of torchext.testing")
+    parser.add_argument("--kind", choices=sorted(KINDS), help="all operators are of this kind")
     options = parser.parse_args()
     if options.only:
-        return min(run(options.first, options.batch, not options.without_check), 1)
+        return min(run(options.first, options.batch, not options.without_check, options.kind), 1)
     failed = []
     count = -(-options.operators // options.batch)
     for number in range(options.first, options.first + count):
         command = [sys.executable, __file__, "--only", "--first", str(number)]
         command += ["--batch", str(options.batch)]
         command += ["--without-check"] if options.without_check else []
+        command += ["--kind", options.kind] if options.kind else []
         done = subprocess.run(command, check=False)
         if done.returncode:
             failed.append(number)

@@ -52,6 +52,8 @@ def pure(
 def flat(value: object) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         return [value]
+    if isinstance(value, int):
+        return [torch.tensor(value)]
     return [item for part in value or () for item in flat(part)]
 
 

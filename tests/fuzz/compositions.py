@@ -21,6 +21,7 @@ _CPP = {
     "Tensor(a -> *)": "const at::Tensor&",
     "Tensor(a!)": "at::Tensor&",
     "Tensor(b!)": "at::Tensor&",
+    "Tensor(c!)": "at::Tensor&",
     "Tensor?": "const std::optional<at::Tensor>&",
     "Tensor(a!)?": "const std::optional<at::Tensor>&",
     "float": "double",
@@ -327,6 +328,67 @@ def _nothing(draw) -> _Parts:
 
 
 @st.composite
+def _any_written(draw) -> _Parts:
+    """Up to three tensors that are read and three that are written to, in any order; of the latter
+    some are results, in any order, between new ones, and a number may be the last."""
+    read = ["x", "y", "z"][: draw(st.integers(0, 3))]
+    written = ["u", "v", "w"][: draw(st.integers(0 if read else 1, 3))]
+    returned = [n for n in draw(st.permutations(written)) if draw(st.integers(0, 3)) < 3]
+    aside = [name for name in written if name not in returned]
+    known = [*read, *returned]
+    fresh = ["fresh0", "fresh1"][: draw(st.integers(0 if written else 1, 2)) if known else 0]
+    results = draw(st.permutations([*returned, *fresh]))
+    types = {name: f"Tensor({letter}!)" for name, letter in zip(written, "abc")}
+    # once their old values are known by another name, an expression is of old values
+    old = {name: f"{name}_" for name in returned}
+    values = {name: draw(_expressions(known, constants=aside)) for name in results}
+    body = "".join(f"  const at::Tensor {old[name]} = {name}.clone();\n" for name in returned)
+    body += "".join(_put_aside(name, read) for name in aside)
+    for name, e in values.items():
+        body += f"  const at::Tensor {name}_new = {_named('{}_', e.text, returned)};\n"
+    body += "".join(f"  put({name}_new, {name});\n" for name in returned)
+    items = [name if name in returned else f"{name}_new" for name in results]
+    kinds = [types.get(name, "Tensor") for name in results]
+    order = draw(st.permutations([*read, *written]))
+    is_last = bool(results) and list(order[-len(results) :]) == list(results)
+    is_first = len(results) == 1 and order[0] == results[0]
+    cpp = ["at::Tensor&" if is_last and not fresh or is_first else "at::Tensor" for _ in results]
+    if results and draw(st.integers(0, 3)) == 0:
+        items, kinds = [*items, f"{order[0]}.dim()"], [*kinds, "int"]
+        cpp = ["at::Tensor"] * len(results) + ["int64_t"]
+    if len(items) == 1:
+        result, answer, end = kinds[0], cpp[0], f"  return {items[0]};\n"
+    elif items:
+        result, answer = f"({', '.join(kinds)})", f"std::tuple<{', '.join(cpp)}>"
+        end = f"  return {{{', '.join(items)}}};\n"
+    else:
+        result, answer, end = "()", "void", ""
+    return _Parts(
+        [f"{types.get(name, 'Tensor')} {name}" for name in order], result, answer, body + end,
+        *_formulas_of_written(values, known, returned, single=len(items) == 1),
+    )  # fmt: skip
+
+
+def _put_aside(name: str, read: list[str]) -> str:
+    more = f".add_({read[0]}.detach())" if read else ""
+    return f"  {{\n    const at::NoGradGuard guard;\n    {name}.mul_(0.5){more};\n  }}\n"
+
+
+def _formulas_of_written(
+    values: dict[str, Expression], known: list[str], returned: list[str], single: bool
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Gradients, and tangents: of old values, which have names of their own there."""
+    named = ["grad"] if len(values) == 1 else [f"grads[{i}]" for i in range(len(values))]
+    formulas = _gradients(list(zip(named, values.values())), known) if values else {}
+    of_old = [f"{name}_{end}" for name in returned for end in "tp"]
+    tangents = {
+        "result" if single else f"result{i}": _named("original_{}", _tangent(e), of_old)
+        for i, e in enumerate(values.values())
+    }
+    return formulas, tangents
+
+
+@st.composite
 def _view(draw) -> _Parts:
     if draw(st.integers(0, 3)) == 0:
         dim = draw(st.integers(0, 1))
@@ -347,7 +409,7 @@ def _view(draw) -> _Parts:
 KINDS = {
     "new": _new(), "several": _several(), "optional": _optional(), "mixed": _mixed(),
     "aside": _aside(), "optional_out": _optional_out(), "two_written": _two_written(),
-    "nothing": _nothing(), "view": _view(),
+    "nothing": _nothing(), "any_written": _any_written(), "view": _view(),
 }  # fmt: skip
 
 
@@ -355,7 +417,8 @@ KINDS = {
 
 
 @st.composite
-def _compositions(draw, kind: str, base: str, overload: str) -> Composition:
+def compositions(draw, kind: str, base: str, overload: str) -> Composition:
+    """An operator of a kind."""
     parts = draw(KINDS[kind])
     name = f"{base}.{overload}" if overload else base
     handle = f"{base}_{overload}" if overload else base
@@ -463,7 +526,7 @@ def overload_sets(draw, base: str = "f") -> list[Composition]:
     overloads = draw(st.lists(st.sampled_from(OVERLOADS), min_size=1, max_size=3, unique=True))
     kinds = [kind if draw(st.booleans()) else draw(st.sampled_from(sorted(KINDS)))
              for _ in overloads]  # fmt: skip
-    return [draw(_compositions(k, base, o)) for k, o in zip(kinds, overloads)]
+    return [draw(compositions(k, base, o)) for k, o in zip(kinds, overloads)]
 
 
 _INCLUDES = "#include <ATen/ATen.h>\n#include <ATen/native/Resize.h>\n"

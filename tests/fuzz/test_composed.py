@@ -35,10 +35,10 @@ def test_what_is_drawn_is_the_same_each_time() -> None:
 
 
 def test_every_kind_is_drawn() -> None:
-    schemas = [case.schema for case in composed.drawn(200, NUMBER)]
+    schemas = [case.schema for case in composed.drawn(400, NUMBER)]
     parts = ("-> Tensor(a)", "-> Tensor(a)[]", "(Tensor(a!), Tensor)", "-> ()", "Tensor?",
              "(Tensor(b!), Tensor(a!))", "(a!)? out",
-             "Tensor(a!) buffer", "-> Tensor[]")  # fmt: skip
+             "Tensor(a!) buffer", "-> Tensor[]", "Tensor(c!) ", ", int)")  # fmt: skip
     for part in parts:
         assert any(part in schema for schema in schemas), part
     names = [schema.partition("(")[0].partition(".")[0] for schema in schemas]
@@ -48,3 +48,8 @@ def test_every_kind_is_drawn() -> None:
 @pytest.mark.timeout(900)
 def test_composed_operators_are_what_their_references_are() -> None:
     assert composed.run(NUMBER, COUNT, check=False) == 0
+
+
+@pytest.mark.timeout(900)
+def test_any_number_of_written_arguments_in_any_order() -> None:
+    assert composed.run(NUMBER, COUNT, check=False, kind="any_written") == 0
