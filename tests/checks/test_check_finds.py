@@ -97,7 +97,7 @@ WITHOUT_A_MISTAKE = set(
     "looks_up halve no_room twice no_second draws factory drawn mixed noisy tied replaced "
     "places.out equals equals_ to_float8 only_doubles steps "
     "highest pooled real_gradient one_gradient remembers_ remembers nonzero_places rows "
-    "unknown_mode other_constant counts".split()
+    "unknown_mode other_constant counts by_reverse by_reverse_backward".split()
 ) - set(FAILURES)
 
 
@@ -143,6 +143,13 @@ def test_what_an_operator_refuses_by_name_is_no_failure(faulty_report):
     }
     reason = faulty_report.cells["no_second", "gradgradcheck"].reason
     assert reason == "derivative for faultytest::twice is not implemented"
+
+
+def test_a_backward_without_tangents_has_second_derivatives(faulty_report):
+    cell = faulty_report.cells["by_reverse", "gradgradcheck"]
+    assert cell.state is State.PASSED
+    assert cell.reason.startswith("no forward over reverse: ")
+    assert "faultytest::by_reverse_backward" in cell.reason
 
 
 def test_what_no_formula_is_checked_with_is_said(faulty_report):

@@ -16,13 +16,13 @@ from ..subject import NotApplicable, Refused, Subject
 from . import compiled, derivatives, forms, layouts, sizes, transforms, values
 
 
-def _varied(check: Callable[[Subject], None]) -> Callable[[Subject], None]:
+def _varied(check: Callable[[Subject], str | None]) -> Callable[[Subject], str | None]:
     """The check on the operator's samples, and on those that differ in one argument. Another value
     may be refused in the operator's own words, but what is computed must be right."""
 
     @functools.wraps(check)
-    def check_all(subject: Subject) -> None:
-        check(subject)
+    def check_all(subject: Subject) -> str | None:
+        note = check(subject)
         for variation in subject.variations.samples:
             try:
                 check(subject.with_samples([variation.sample]))
@@ -32,6 +32,7 @@ def _varied(check: Callable[[Subject], None]) -> Callable[[Subject], None]:
                 is_wrong = isinstance(error, (AssertionError, GradcheckError))
                 if is_wrong or variation.is_to_run:
                     raise AssertionError(f"with {variation.what}: {error}") from error
+        return note
 
     return check_all
 
