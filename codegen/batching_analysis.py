@@ -7,12 +7,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from . import cpp_names, type_table
-from .errors import Errors, did_you_mean
+from .errors import Errors, Location, did_you_mean
 from .model import Line, Operator
-from .plan import BatchingCondition, BatchingRule
+from .plan import BatchingExpression, BatchingRule
 from .schema import OperatorName
 from .shape_expression import Translator
 from .shape_vocabulary import Mistake, Value, parse
@@ -21,8 +21,11 @@ from .structured_analysis import Group
 _KEY = "FuncTorchBatched"
 _MODE = "FuncTorchVmapMode"  # called in every vmap, whether an argument is batched or not
 _SERVING = {_KEY, "FuncTorchBatchedDecomposition"}
-_RULES = ("pointwise", "leading", "leading(arguments)", "leading if condition")
-_RULE = re.compile(r"(\w+)(?:\s*\(([^()]*)\))?(?:\s+if\s+(?P<condition>.+))?", re.DOTALL)
+_RULES = ("pointwise", "leading", "leading(arguments)", "leading(arguments, rows=count)",
+          "leading if condition")  # fmt: skip
+_KIND = re.compile(r"\w+")
+_ROWS = re.compile(r"(.*?)(?:,|^)\s*rows\s*=\s*(?=\S)", re.DOTALL)
+_CONDITION = re.compile(r"\s+if\s+(?=\S)")
 
 
 def batching_rule(
@@ -77,33 +80,80 @@ def _rule(operator: Operator, form: Operator, errors: Errors) -> BatchingRule | 
     """What an entry's `vmap:` says of itself, or of a form that shares it."""
     if operator.vmap is None or not _can_have_rule(operator, errors):
         return None
-    match = _RULE.fullmatch(operator.vmap)
-    kind, names, text = match.groups() if match else (None, None, None)
-    condition = None
-    if match and text is not None:
-        line = Line(text, operator.at("vmap").after(match.start("condition")))
-        condition = _condition(form, line, errors)
-    if kind == "pointwise" and names is None:
+    said = _parts(operator.vmap, operator.at("vmap"))
+    if said and said.kind == "pointwise" and said.names is said.rows is None:
+        condition = _expression(form, said.condition, "bool", errors)
         return BatchingRule("pointwise_rule", condition=condition)
-    if kind == "leading":
-        return BatchingRule("leading_rule", _rows(operator, names, errors), condition)
+    if said and said.kind == "leading":
+        if said.rows and any(result.type.is_alias for result in operator.func.returns):
+            errors.add(operator.at("vmap"), "'rows=' is for results that are new")
+        return BatchingRule(
+            "leading_rule",
+            _rows(operator, said.names, errors),
+            _expression(form, said.rows, "int", errors),
+            _expression(form, said.condition, "bool", errors),
+        )
     hint = did_you_mean(operator.vmap, _RULES, "it takes")
     errors.add(operator.at("vmap"), f"'vmap' does not take '{operator.vmap}'", hint)
     return None
 
 
-def _condition(operator: Operator, line: Line, errors: Errors) -> BatchingCondition | None:
-    """What follows `if`, of the arguments as an example of the batch has them."""
+@dataclass(frozen=True)
+class _Parts:
+    """`kind(names, rows=ROWS) if CONDITION`, as text."""
+
+    kind: str
+    names: str | None
+    rows: Line | None
+    condition: Line | None
+
+
+def _parts(text: str, location: Location) -> _Parts | None:
+    """None where the text is not of that form."""
+    kind = _KIND.match(text)
+    if kind is None:
+        return None
+    names = rows = condition = None
+    at = kind.end()
+    opening = re.compile(r"\s*\(").match(text, at)
+    if opening:
+        at = _closing(text, opening.end())
+        names = text[opening.end() : at - 1]
+        if match := _ROWS.match(names):
+            rows = Line(names[match.end() :], location.after(opening.end() + match.end()))
+            names = match[1] or None
+    if match := _CONDITION.match(text, at):
+        condition = Line(text[match.end() :], location.after(match.end()))
+        at = len(text)
+    return _Parts(kind[0], names, rows, condition) if at == len(text) else None
+
+
+def _closing(text: str, at: int) -> int:
+    """Behind the parenthesis that closes one that opens before `at`; behind the end where none
+    does."""
+    depth = 1
+    while depth and at < len(text):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        at += 1
+    return at if not depth else len(text) + 1
+
+
+def _expression(
+    form: Operator, line: Line | None, kind: str, errors: Errors
+) -> BatchingExpression | None:
+    """What follows `if` or `rows=`, of the arguments as an example of the batch has them."""
+    if line is None:
+        return None
     node = parse(line, errors)
     if node is None:
         return None
     try:
-        value = Translator(operator.func.arguments).value(node, "bool")
+        value = Translator(form.func.arguments).value(node, kind)
         if value.uses:
             name = min(value.uses)
             hint = f"say '{name} is not None and ...'"
             raise Mistake(node, f"'{name}' may be missing", hint)
-        return BatchingCondition(tuple(_values(operator, node, value)), value.cpp)
+        return BatchingExpression(tuple(_values(form, node, value)), value.cpp)
     except Mistake as mistake:
         errors.add(line.at(mistake.offset), mistake.message, mistake.hint)
     except RecursionError:

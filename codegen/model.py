@@ -183,10 +183,10 @@ class Operator:
         "How one call serves a whole batch of torch.vmap: `pointwise` where all arguments "
         "broadcast; `leading` where the operator treats the elements of the leading dimension one "
         "by one, or `leading(arguments)` where only these have that dimension: without names, "
-        "those of type `Tensor`. Behind `if` stands a condition in the language of `meta:`, as in "
-        "`leading if x.dim > 1`; where it does not hold an example has a call of its own. Forms of "
-        "a structured operator and of `autogen:` share it. "
-        "Without the key: a call for each example.",
+        "those of type `Tensor`; in `leading(x, rows=k)` each of them becomes `k` of a result. "
+        "Behind `if` stands a condition in the language of `meta:`, as in `leading if x.dim > 1`; "
+        "where it does not hold an example has a call of its own. Forms of a structured operator "
+        "and of `autogen:` share it. Without the key: a call for each example.",
         "text",
         None,
         is_extension=True,

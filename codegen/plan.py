@@ -156,8 +156,8 @@ class StructuredPlan:
 
 
 @dataclass(frozen=True)
-class BatchingCondition:
-    """What must hold of a call for its batching rule to serve it."""
+class BatchingExpression:
+    """What a batching rule asks of the arguments of a call."""
 
     values: tuple[str, ...]  # the statements that take the arguments that it names from a call
     cpp: str
@@ -169,7 +169,8 @@ class BatchingRule:
 
     function: str
     rows: tuple[str, ...] = ()  # the arguments that have the leading dimension
-    condition: BatchingCondition | None = None
+    rows_of_row: BatchingExpression | None = None  # that the results have; one where it is None
+    condition: BatchingExpression | None = None  # what must hold for it to serve a call
     form: OperatorName | None = None  # the functional one, which an out= form calls
     keys: tuple[str, ...] = ("FuncTorchBatched",)
     facts: tuple[str, ...] = ()  # members of BatchedOperator that are not as usual, with values

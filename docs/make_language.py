@@ -214,6 +214,9 @@ operator runs for each example.
 
 - func: pooled(Tensor x, int[] kernel) -> Tensor
   vmap: leading if x.dim == 4          # [batch, channels, height, width]; three are one example
+
+- func: turned(Tensor x, int[] angles) -> Tensor
+  vmap: leading(x, rows=len(angles))   # of each row come so many, which lie together
 ```
 
 A condition is of one example, in the language of `meta:`; where it does not hold the operator runs

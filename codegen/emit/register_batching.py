@@ -21,7 +21,7 @@ $runtime
 namespace torchext::generated::$namespace {
 namespace {
 
-$conditions
+$functions
 $blocks
 
 } // namespace
@@ -40,15 +40,15 @@ const bool registered_$name_$index = library().add($arguments);
 # what the functions of a dispatch key are called by
 _NAMES = {"FuncTorchBatched": "batching", "FuncTorchVmapMode": "randomness"}
 
-_CONDITIONAL = {"pointwise_rule", "leading_rule"}  # which take a condition
-
-_CONDITION = """
+# The functions that a rule asks; what is asked is of an operator's arguments.
+_FUNCTION = """
 // $location
-bool batches_$handle(const std::vector<c10::IValue>& torchext_values) {
+$type $name($parameter) {
   $values
-  return shape::decided($condition);
+  return $value;
 }
 """
+_PARAMETER = "const std::vector<c10::IValue>& torchext_values"
 
 
 def emit(plan: Plan) -> Iterator[File]:
@@ -60,7 +60,7 @@ def emit(plan: Plan) -> Iterator[File]:
                 _SOURCE,
                 banner=banner(__name__, plan.specs),
                 namespace=plan.namespace,
-                conditions=[text for op, rule in rules for text in _condition(op, rule)],
+                functions=[text for op, rule in rules for text in _functions(op, rule)],
                 runtime=sorted({_header(rule) for _, rule in rules}),
                 blocks="\n".join(_blocks(plan.namespace, index, rules)).rstrip(),
             )
@@ -86,28 +86,43 @@ def _header(rule: BatchingRule) -> str:
 
 
 def _impl(namespace: str, op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:
-    arguments = []
-    if rule.form:
-        arguments = [f'"{namespace}::{rule.form.base}"', f'"{rule.form.overload}"']
-    elif rule.rows:
-        arguments = ["{" + ", ".join(f'"{name}"' for name in rule.rows) + "}"]
-    if rule.condition is not None:
-        arguments.append(f"&batches_{op.handle}")
-    elif rule.facts and rule.function in _CONDITIONAL:
-        arguments.append("nullptr")
-    if rule.facts:
-        arguments.append("{" + ", ".join(rule.facts) + "}")
     yield f"  // {op.spec_line}"
-    yield f'  m.impl("{op.operator.name}", {rule.function}({", ".join(arguments)}));'
+    given = ", ".join(_arguments(namespace, op, rule))
+    yield f'  m.impl("{op.operator.name}", {rule.function}({given}));'
 
 
-def _condition(op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:
-    """The function that says whether a rule serves a call."""
-    if rule.condition is not None:
-        yield fill(
-            _CONDITION,
-            location=op.spec_line,
-            handle=op.handle,
-            values=list(rule.condition.values),
-            condition=rule.condition.cpp,
-        )
+def _arguments(namespace: str, op: OperatorPlan, rule: BatchingRule) -> list[str]:
+    """What a rule is given; those that are as usual are left out at the end."""
+    facts = "{" + ", ".join(rule.facts) + "}"
+    condition = f"&batches_{op.handle}" if rule.condition else "nullptr"
+    given: list[str] = []
+    if rule.form:
+        given = [f'"{namespace}::{rule.form.base}"', f'"{rule.form.overload}"']
+    elif rule.function == "leading_rule":
+        rows = "{" + ", ".join(f'"{name}"' for name in rule.rows) + "}"
+        given = [rows, condition, facts, f"&rows_of_{op.handle}" if rule.rows_of_row else "nullptr"]
+    elif rule.function == "pointwise_rule":
+        given = [condition, facts]
+    elif rule.facts:
+        given = [facts]
+    while given and given[-1] in ("nullptr", "{}"):
+        given.pop()
+    return given
+
+
+def _functions(op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:
+    """The functions that say whether a rule serves a call, and how many rows come of one."""
+    for asked, name, type_, value in (
+        (rule.condition, f"batches_{op.handle}", "bool", "shape::decided($cpp)"),
+        (rule.rows_of_row, f"rows_of_{op.handle}", "c10::SymInt", "$cpp"),
+    ):
+        if asked is not None:
+            yield fill(
+                _FUNCTION,
+                location=op.spec_line,
+                type=type_,
+                name=name,
+                parameter=_PARAMETER,
+                values=list(asked.values),
+                value=value.replace("$cpp", asked.cpp),
+            )

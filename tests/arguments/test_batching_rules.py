@@ -65,6 +65,58 @@ def test_one_call_or_one_for_each_example(argtest) -> None:
         assert calls.count == expected
 
 
+def turned(x, weight, turns):
+    """The composite of ATen's operators that argtest::turned is."""
+    rows = x if x.dim() > 1 else x.unsqueeze(0)
+    found = torch.stack([rows.roll(turn, -1) for turn in turns], 1).flatten(0, 1)
+    return found if weight is None else found * weight
+
+
+@pytest.mark.parametrize("dims", [(0, None), (1, None), (-1, None), (None, 0), (0, 0)])
+@pytest.mark.parametrize("turns", [[1], [0, 2, -1], []])
+@pytest.mark.parametrize("shape", [(5,), (4, 5), (0, 5), (2, 4, 5)])
+def test_a_row_becomes_several(argtest, shape, turns, dims) -> None:
+    if not turns:
+        assert_both_refuse(lambda x: argtest.turned(x, None, turns),
+                           lambda x: turned(x, None, turns), torch.randn(3, *shape))  # fmt: skip
+        return
+    x, weight = torch.randn(shape), torch.randn(5)
+    values = [v if d is None else torch.stack([v, 2 * v, v - 1], d)
+              for v, d in zip((x, weight), dims)]  # fmt: skip
+    actual = vmap(lambda x, w: argtest.turned(x, w, turns), dims)(*values)
+    torch.testing.assert_close(actual, vmap(lambda x, w: turned(x, w, turns), dims)(*values))
+
+
+def assert_both_refuse(ours, theirs, x) -> None:
+    for call in (ours, theirs):
+        with pytest.raises(RuntimeError, match="non-empty"):
+            vmap(call)(x)
+
+
+def test_a_row_becomes_several_in_nested_batches(argtest) -> None:
+    x = torch.randn(3, 2, 4, 5)
+    for inner in range(3):
+        actual = vmap(vmap(lambda x: argtest.turned(x, None, [1, 2]), inner), 1)(x)
+        expected = vmap(vmap(lambda x: turned(x, None, [1, 2]), inner), 1)(x)
+        torch.testing.assert_close(actual, expected)
+
+
+def test_a_row_becomes_several_in_one_call(argtest) -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Calls(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.count += func is torch.ops.argtest.turned.default
+            return func(*args, **(kwargs or {}))
+
+    for shape, expected in (((7, 4, 5), 1), ((7, 5), 1), ((7, 2, 4, 5), 7)):
+        with Calls() as calls:
+            vmap(lambda x: argtest.turned(x, None, [1, 2]))(torch.randn(shape))
+        assert calls.count == expected
+
+
 def spread(x, weight=None, times=1):
     """The composite of ATen's operators that argtest::spread is."""
     centred = x - x.mean(-1, True) if x.dim() > 1 else x / x.sum()

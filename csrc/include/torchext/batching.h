@@ -96,7 +96,10 @@ inline bool promotes_otherwise(const Batch& batch, const std::vector<c10::IValue
 /// What must hold of a call, as an example of the batch sees its arguments, for a rule to serve it.
 using BatchingCondition = bool (*)(const std::vector<c10::IValue>& values);
 
-/// An argument of a call, for such a condition.
+/// How many rows of a result come of one of the leading dimension, in an example of the batch.
+using RowsOfRow = c10::SymInt (*)(const std::vector<c10::IValue>& values);
+
+/// An argument of a call, for what such a function asks.
 template <typename T>
 T unboxed(const c10::IValue& value) {
   return value.to<T>();
@@ -255,12 +258,17 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
 /// `vmap: leading`: the batch dimension joins the leading one of the arguments that have rows; where
 /// each of them is a single row, it is the leading one. The other tensors belong to all rows: where
 /// one of them is batched, or numbers of rows differ, the operator runs on each example of its own.
+/// Of one row come one or more of a result, which lie together in the order of the rows.
 class LeadingRule final : public BatchingRule<LeadingRule> {
  public:
   static constexpr bool kAtOnce = true;
 
-  LeadingRule(std::vector<std::string> rows, BatchingCondition condition, BatchedOperator op)
-      : BatchingRule(condition, op), rows_(std::move(rows)) {}
+  LeadingRule(
+      std::vector<std::string> rows,
+      BatchingCondition condition,
+      BatchedOperator op,
+      RowsOfRow rows_of_row)
+      : BatchingRule(condition, op), rows_(std::move(rows)), rows_of_row_(rows_of_row) {}
 
   void run(const detail::BatchedCall& call, torch::jit::Stack& results) const {
     std::vector<at::Tensor> with_rows;
@@ -312,10 +320,14 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
           batch.is_batched(tensor) ? batch.front(tensor) : tensor.expand_symint(sizes);
       return count.has_value() ? value.flatten(0, 1) : value;
     };
+    std::optional<c10::SymInt> rows = count; // of a result of an example
+    if (rows_of_row_ != nullptr) {
+      rows = count.value_or(1) * rows_of_row_(call.values());
+    }
     const auto restore = [&](const at::Tensor& result) {
-      const c10::SymInt rows = count.has_value() ? batch.size() * *count : batch.size();
-      call.check_result(result.dim() > 0 && result.sym_size(0) == rows, result, "leading");
-      return count.has_value() ? result.unflatten_symint(0, {batch.size(), *count}) : result;
+      const c10::SymInt all = batch.size() * rows.value_or(1);
+      call.check_result(result.dim() > 0 && result.sym_size(0) == all, result, "leading");
+      return rows.has_value() ? result.unflatten_symint(0, {batch.size(), *rows}) : result;
     };
     std::vector<c10::IValue> physical;
     for (size_t i = 0; i < call.values().size(); ++i) {
@@ -327,6 +339,7 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
   }
 
   std::vector<std::string> rows_;
+  RowsOfRow rows_of_row_;
 };
 
 /// The kernel of FuncTorchVmapMode of an operator that draws random numbers and has a kernel of its
@@ -369,9 +382,10 @@ inline torch::CppFunction pointwise_rule(
 inline torch::CppFunction leading_rule(
     std::initializer_list<const char*> rows,
     BatchingCondition condition = nullptr,
-    BatchedOperator op = {}) {
+    BatchedOperator op = {},
+    RowsOfRow rows_of_row = nullptr) {
   return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<LeadingRule>(
-      std::vector<std::string>(rows.begin(), rows.end()), condition, op));
+      std::vector<std::string>(rows.begin(), rows.end()), condition, op, rows_of_row));
 }
 
 inline torch::CppFunction randomness_of_own_rule() {

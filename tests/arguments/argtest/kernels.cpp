@@ -2,6 +2,7 @@
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/stack.h>
 #include <argtest/kernels.h>
 
 #include <tuple>
@@ -122,6 +123,17 @@ at::Tensor argtest::native::spread(
   const at::Tensor centred = x.dim() > 1 ? x.sub(x.mean(-1, true)) : x.div(x.sum());
   const at::Tensor repeated = times > 1 ? centred.mul(x.sum()) : centred;
   return weight.has_value() ? repeated.mul(*weight) : repeated;
+}
+
+at::Tensor argtest::native::turned(
+    const at::Tensor& x, const std::optional<at::Tensor>& weight, at::IntArrayRef turns) {
+  const at::Tensor rows = x.dim() > 1 ? x : x.unsqueeze(0);
+  std::vector<at::Tensor> found;
+  for (const int64_t turn : turns) {
+    found.push_back(rows.roll(turn, -1));
+  }
+  const at::Tensor all = at::stack(found, 1).flatten(0, 1);
+  return weight.has_value() ? all.mul(*weight) : all;
 }
 
 at::Tensor& argtest::native::spread_(at::Tensor& x) {
