@@ -4,6 +4,7 @@
 #   make test TORCH=torch==2.14.1 VENV=.venv-214         the same on another torch
 #   make demo                                            train a small model with the operators
 #   make upstream                                        all of PyTorch's derivatives, out of tree
+#   make ported                                          a library of others, with its own tests
 #   make fuzz                                            100,000 specs for the code generator
 #   make fuzz-operators                                  10,000 made-up operators against ATen's
 #   make sanitize                                        the operators under ASan, UBSan and TSan
@@ -26,7 +27,7 @@ given = $(filter command line environment,$(origin $(1)))
 CUDA_VENV := $(if $(call given,VENV),$(VENV),.venv-214)
 CUDA_TORCH := $(if $(call given,TORCH),$(TORCH),torch==2.14.1)
 
-.PHONY: venv build demo test test-cuda upstream fuzz fuzz-operators sanitize leaks matrix lint clean FORCE
+.PHONY: venv build demo test test-cuda upstream ported fuzz fuzz-operators sanitize leaks matrix lint clean FORCE
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.installed
@@ -67,6 +68,10 @@ test: build
 # PyTorch's own operators, mirrored and compared with aten's; about half an hour on two cores.
 upstream: build
 	$(BIN)/python tests/upstream/run.py --json build/upstream.json
+
+# torchlpc, which is fetched: docs/porting.md; two minutes.
+ported: build
+	$(BIN)/python examples/torchlpc/port.py
 
 # Each is code or errors with places; FUZZ_CASES says how many.
 FUZZ_CASES ?= 100000
