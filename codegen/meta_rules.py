@@ -29,10 +29,15 @@ def ruled_results(operator: Operator) -> list[tuple[Return, Argument | None]]:
 def allocates(operator: Operator) -> bool:
     """Whether the kernels of an operator with a rule return what they made: as the entry says, or
     since a size is known only then."""
-    results = operator.meta.results if operator.meta else ()
+    return operator.allocates or has_dynamic_sizes(operator)
+
+
+def has_dynamic_sizes(operator: Operator) -> bool:
+    """Whether values tell a size of a result."""
     if operator.func.argument(DYNAMIC) is not None:  # the word is that argument's name
-        return operator.allocates
-    return operator.allocates or any(rule.size and _is_dynamic(rule.size) for rule in results)
+        return False
+    results = operator.meta.results if operator.meta else ()
+    return any(rule.size and _is_dynamic(rule.size) for rule in results)
 
 
 def _is_dynamic(size: Line) -> bool:

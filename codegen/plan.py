@@ -114,6 +114,7 @@ class RulePlan:
     name: str  # qualified
     meta: Signature
     statements: tuple[str, ...]
+    is_dynamic: bool = False  # values tell a size of a result
 
 
 @dataclass(frozen=True)

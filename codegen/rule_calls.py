@@ -14,7 +14,13 @@ from .call_plan import Expected, StructuredCall
 from .dispatch_keys import BACKENDS, is_guarded, needs_cuda
 from .errors import Errors
 from .layout_analysis import laid_out
-from .meta_rules import allocates, result_names, rule_statements, ruled_results
+from .meta_rules import (
+    allocates,
+    has_dynamic_sizes,
+    result_names,
+    rule_statements,
+    ruled_results,
+)
 from .model import FALLBACK, DispatchEntry, Operator
 from .plan import KernelPlan, Parameter, RulePlan, Signature
 from .schema import Argument
@@ -37,6 +43,7 @@ def rule_plan(namespace: str, operator: Operator, errors: Errors) -> RulePlan | 
         name=_class_name(namespace, operator),
         meta=Signature("void", signature.parameters),
         statements=rule_statements(namespace, operator, errors),
+        is_dynamic=has_dynamic_sizes(operator),
     )
 
 

@@ -52,6 +52,7 @@ def _operator(op: OperatorPlan) -> dict[str, Any]:
         "own_autograd": bool(op.autograd_by_key or op.autograd.parts)
         or any(kernel.key.startswith("Autograd") for kernel in op.kernels),
         "shape_rule": any(bool(k.structured) for k in op.kernels if k.key == "Meta"),
+        "dynamic_sizes": bool(op.rule and op.rule.is_dynamic),
         "tangents": bool(op.autograd.tangents),
         "autocast": entry.autocast,
         "dtypes": {

@@ -227,3 +227,12 @@ def test_vmap_serves_equal_sizes_and_refuses_others(ops) -> None:
     )
     with pytest.raises(RuntimeError, match="vmap: portedtest::nonzero_rows has a result of shape"):
         torch.vmap(ops.nonzero_rows)(torch.stack([ROWS, ROWS * 0]))
+
+
+def test_every_check_knows_sizes_that_values_tell(ops):
+    from torchext.testing import check
+
+    report = check("portedtest", operators=["nonzero_rows", "repeated_rows", "kept"])
+    states = {op: report.cells[op, "compile_dynamic"].state.name for op in report.locations}
+    assert states == dict.fromkeys(["nonzero_rows", "repeated_rows", "kept"], "PASSED")
+    assert report.cells["kept", "meta"].state.name == "NOTHING"

@@ -27,6 +27,7 @@ class Facts:
     refuses_gradients: bool  # has no formula, and says so on backward
     own_autograd: bool  # has kernels or formulas for autograd keys of its own
     shape_rule: bool  # sizes are those of `meta:` or of a structured operator's meta function
+    dynamic_sizes: bool  # the rule leaves sizes of results to values
     tangents: bool  # has formulas for forward mode
     autocast: str | None
     dtypes: dict[str, dict[str, list[str]]]  # dispatch key -> argument -> names of dtypes

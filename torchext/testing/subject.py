@@ -126,7 +126,7 @@ class Subject:
     @cached_property
     def depends_on_values(self) -> bool:
         """Whether sizes or numbers that it returns depend on values, which Meta does not have."""
-        return bool(_TAGS_OF_VALUES & set(self.overload.tags))
+        return self.facts.dynamic_sizes or bool(_TAGS_OF_VALUES & set(self.overload.tags))
 
     @cached_property
     def variations(self) -> Variations:

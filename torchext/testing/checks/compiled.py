@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import torch
+import torch._dynamo.config as dynamo_config
 import torch._functorch.config as functorch_config
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch._inductor import config as inductor_config
@@ -85,7 +86,9 @@ def _check_compiled(subject: Subject, calls: list[Call], dynamic: bool) -> None:
     """Compile what the first call does, and compare it with eager on the tensors of all: as a
     function that writes to nothing that it is given, and where the operator does, as it is."""
     torch._dynamo.reset()
-    with inductor_config.patch(fallback_random=True):  # the numbers of eager
+    captured = {"capture_dynamic_output_shape_ops": subject.depends_on_values}
+    # the numbers of eager, and one graph where values tell sizes
+    with inductor_config.patch(fallback_random=True), dynamo_config.patch(captured):
         pure = _Compiled(subject, calls[0], subject.traceable(calls[0], True), "inductor", dynamic)
         for call in calls:
             _check_results(subject, call, pure)

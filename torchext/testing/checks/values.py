@@ -51,7 +51,8 @@ def _check_rule_takes(subject: Subject, call: Call) -> None:
     given = subject.with_outs(call, torch.empty_like) if subject.functional else call
     if subject.outs and not subject.functional:
         return
-    refusal = outcome(subject, _on_meta(given))
+    asked = given if subject.depends_on_values else _on_meta(given)
+    refusal = outcome(subject, asked)
     assert not isinstance(refusal, Exception), f"the sample {call} is refused: {refusal}"
 
 
