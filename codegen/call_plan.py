@@ -65,6 +65,7 @@ class StructuredCall:
     impl_arguments: tuple[str, ...] = ()  # all but the results
     runs_impl: bool = False
     has_rule: bool = False  # the class is generated from `meta:`
+    is_list: bool = False  # the only result is a list, whose tensors the rule sets
     kernel_function: str | None = None  # what runs in place of the class's `impl`
     keeps_precomputed: bool = False
     out_handle: str | None = None  # the out= form that fills the results, for a composite kernel
@@ -84,6 +85,7 @@ class Expected:
     arguments: tuple[str, ...]
     results: tuple[str, ...]  # those that the rule knows, by name
     positions: tuple[int, ...]  # among what the kernel returns
+    is_list: bool = False  # the only result is a list, of any length
 
 
 ON_COPIES = "functionalized_on_copies_by"

@@ -3,24 +3,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from .dispatch_keys import DISPATCH_KEYS
 from .dtypes import GROUPS, SCALAR_TYPES, scalar_types
 from .errors import did_you_mean
-from .model import Check, DtypeRule, Line, MetaRule, ResultRule, Sample, Value
+from .model import Check, DtypeRule, Line, Loop, MetaRule, ResultRule, Sample, Value
 from .schema import Schema
 from .schema_parser import SchemaError, parse_schema
 from .yaml_reader import DEEPEST, TOO_DEEP, Node, YamlReader, kind
 
 _RESULT_KEYS = ("like", "size", "dtype", "strides", "when")
+_LOOP = re.compile(r"for\s+([A-Za-z_]\w*)\s+in\s+(?=\S)", re.ASCII)
 
 
 def read_meta(reader: YamlReader, node: Node) -> MetaRule | None:
-    nodes = reader.mapping(node, ("check", "results", *_RESULT_KEYS), "'meta'")
+    keys = ("check", "results", *_RESULT_KEYS, *_loops(node))
+    located = reader.located_mapping(node, keys, "'meta'")
     if kind(node) != "a map":
         return None
+    nodes = {name: value for name, (_, value) in located.items()}
     checks = nodes.pop("check", None)
+    loop = next((name for name in nodes if name in _loops(node)), None)
+    if loop is not None:
+        return _list_rule(reader, node, located, checks)
     results = nodes.pop("results", None)
     if results is not None and nodes:
         place = reader.location(next(iter(nodes.values())))
@@ -38,6 +46,35 @@ def read_meta(reader: YamlReader, node: Node) -> MetaRule | None:
     else:
         rules = ()  # it only checks
     return MetaRule(reader.location(node), rules, _checks(reader, checks))
+
+
+def _loops(node: Node) -> list[str]:
+    """The keys of a map that say `for`."""
+    pairs = node.value if kind(node) == "a map" else ()
+    return [key.value for key, _ in pairs if re.match(r"for\b", str(key.value))]
+
+
+def _list_rule(
+    reader: YamlReader, node: Node, located: dict[str, tuple[Node, Node]], checks: Node | None
+) -> MetaRule | None:
+    """The rule of each tensor of a result that is a list."""
+    loops = _loops(node)
+    for name in located:
+        if name != "check" and name != loops[0]:
+            place = reader.location(located[name][0])
+            reader.errors.add(place, f"'{loops[0]}' has the rule of all results")
+    key, value = located[loops[0]]
+    match = _LOOP.match(loops[0])
+    if match is None:
+        hint = "say 'for x in inputs', with any name"
+        reader.errors.add(reader.location(key), f"'{loops[0]}' names no values", hint)
+        return None
+    rule = _result_rule(
+        reader, None, value, reader.mapping(value, _RESULT_KEYS, f"the rule of '{loops[0]}'")
+    )
+    values = Line(loops[0][match.end() :], reader.location(key, match.end()))
+    rule = replace(rule, loop=Loop(match[1], values))
+    return MetaRule(reader.location(node), (rule,), _checks(reader, checks))
 
 
 def _result_rule(

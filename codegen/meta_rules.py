@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from . import cpp_names
 from .errors import Errors, did_you_mean
-from .model import Line, MetaRule, Operator, ResultRule
+from .model import Line, Loop, MetaRule, Operator, ResultRule
 from .rule_checks import RuleChecks
 from .schema import Argument, Return
 from .shape_expression import Translator
@@ -46,6 +46,11 @@ def _is_dynamic(size: Line) -> bool:
         return any(isinstance(node, ast.Name) and node.id == DYNAMIC for node in nodes)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False  # noted where it is read
+
+
+def rules_list(operator: Operator) -> bool:
+    """Whether the rule is of each tensor of a list, which is the operator's result."""
+    return operator.meta is not None and any(rule.loop for rule in operator.meta.results)
 
 
 def result_names(operator: Operator) -> list[str]:
@@ -119,6 +124,45 @@ class _Rule:
         return None
 
     def _result(self, index: int, name: str, rule: ResultRule) -> Iterator[str]:
+        if rule.loop is None:
+            yield from self._tensor(str(index), name, rule)
+            return
+        head = self._loop(rule.loop)
+        if head is not None:
+            lines = list(self._tensor("torchext_index++", name, rule))
+            self.translator.local.clear()
+            yield "int64_t torchext_index = 0;"
+            yield f"{head} {{"
+            yield from (f"  {line}" for line in lines)
+            yield "}"
+
+    def _loop(self, loop: Loop) -> str | None:
+        """The head of the loop over what a list of results is made of."""
+        label = f"torchext_{loop.name}"
+        node = parse(loop.values, self.errors)
+        if node is None:
+            return None
+        if self.operator.func.argument(loop.name) is not None:
+            self.errors.add(loop.values.location, f"'{loop.name}' is an argument already")
+            return None
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "range" and len(node.args) == 1:
+            count = self._of_node(loop.values, node.args[0], "int")
+            self.translator.local[loop.name] = Value("int", f"c10::SymInt({label})")
+            last = f"shape::as_index({count.cpp})" if count else ""
+            uses = count.uses if count else frozenset()
+            head = f"for (int64_t {label} = 0, last = {last}; {label} < last; ++{label})"
+        else:
+            found = self._of_node(loop.values, node, "tensors", "shape")
+            if found is None:
+                return None
+            kind = "tensor" if found.kind == "tensors" else "int"
+            self.translator.local[loop.name] = Value(kind, label)
+            uses, head = found.uses, f"for (const auto& {label} : {found.cpp})"
+        for name in sorted(uses):
+            self.errors.add(loop.values.location, f"'{name}' may be missing")
+        return None if uses else head
+
+    def _tensor(self, index: str, name: str, rule: ResultRule) -> Iterator[str]:
         like = self._value(rule.like, "tensor", "tensor?") if rule.like else None
         size = self._size(name, rule.size) if rule.size else None
         dtype = self._value(rule.dtype, "dtype", "tensor", "tensor?") if rule.dtype else None
@@ -164,7 +208,7 @@ class _Rule:
         return self._value(rule.strides, "shape")
 
     def _set_output(
-        self, index: int, name: str, rule: ResultRule, parts: _Parts, needed: Value | None
+        self, index: str, name: str, rule: ResultRule, parts: _Parts, needed: Value | None
     ) -> str | None:
         sizes = parts.sizes(name)
         dtype = parts.scalar_type()
@@ -189,7 +233,8 @@ class _Parts:
 
     def first(self, tensors: list[str]) -> list[str]:
         """The tensors, with the one that the result is like in front."""
-        return sorted(tensors, key=lambda name: not self.like or name != self.like.cpp)
+        like = [self.like.cpp] if self.like else []
+        return [*like, *(name for name in tensors if name not in like)]
 
     def sizes(self, name: str) -> str | None:
         if self.like:

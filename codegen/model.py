@@ -19,6 +19,7 @@ from .spec_values import (
     DispatchEntry,
     DtypeRule,
     Line,
+    Loop,
     MetaRule,
     ResultRule,
     Sample,
@@ -27,8 +28,8 @@ from .spec_values import (
 
 __all__ = [
     "Beside", "Check", "Derivative", "DispatchEntry", "DtypeRule", "FALLBACK", "Flag", "Formula",
-    "Line", "MetaRule", "NON_DIFFERENTIABLE", "OVERRIDABLE", "Operator", "ResultRule", "Sample",
-    "Value",
+    "Line", "Loop", "MetaRule", "NON_DIFFERENTIABLE", "OVERRIDABLE", "Operator", "ResultRule",
+    "Sample", "Value",
 ]  # fmt: skip
 
 # What `dispatch:` names in place of a kernel, for the CPU's on copies of the arguments.

@@ -20,6 +20,7 @@ from .meta_rules import (
     result_names,
     rule_statements,
     ruled_results,
+    rules_list,
 )
 from .model import FALLBACK, DispatchEntry, Operator
 from .plan import KernelPlan, Parameter, RulePlan, Signature
@@ -64,10 +65,14 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
             message = "'allocates' is for kernels whose results 'meta' rules"
     elif func.is_out or func.is_view or (func.mutated and not ruled_results(operator)):
         message = "'meta' is for results that are new, or arguments that may be missing"
+    elif rules_list(operator):
+        message, hint = _list_mistake(operator)
     elif not func.returns or any(
         str(r.type.bare()) != "Tensor" for r, _ in ruled_results(operator)
     ):
         message = "'meta' is for results of type Tensor"
+        if [str(r.type.bare()) for r in func.returns] == ["Tensor[]"]:
+            hint = "say 'for x in inputs:' of what each tensor of a list is"
     elif odd := [a for a in func.arguments if type_table.structured_type(a.type) is None]:
         message = f"an operator with 'meta' cannot take a '{odd[0].type}'"
     elif not any(map(takes_results, operator.dispatch or ())):
@@ -92,6 +97,19 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
     return message is None
 
 
+def _list_mistake(operator: Operator) -> tuple[str | None, str | None]:
+    """What keeps an operator from a rule of each tensor of a list, and what to do."""
+    if [str(r.type.bare()) for r in operator.func.returns] != ["Tensor[]"]:
+        return "'for' is for an operator whose result is a Tensor[]", None
+    if not operator.allocates:
+        return "the kernel of an operator that returns a list makes it", "say 'allocates: True'"
+    if operator.autogen:
+        return "results of a list by a rule have no out= form", "leave 'autogen' out"
+    if operator.meta and any(rule.when for rule in operator.meta.results):
+        return "a tensor of a list is always there", "leave 'when' out"
+    return None, None
+
+
 def has_ruled_results(operator: Operator) -> bool:
     """Whether an operator's `meta:` says what results are, and does not only check."""
     return operator.meta is not None and bool(operator.meta.results)
@@ -110,6 +128,7 @@ def expected(namespace: str, operator: Operator) -> Expected | None:
         tuple(cpp_names.parameter_name(a.name) for a in operator.func.arguments),
         tuple(result_names(operator)) if ruled else (),
         tuple(index for index, pair in enumerate(both) if pair in ruled),
+        rules_list(operator),
     )
 
 
@@ -204,6 +223,7 @@ def _call(
         has_rule=True,
         written=tuple(cpp_names.parameter_name(a.name) for a in operator.func.mutated if is_out),
         results=len(given),
+        is_list=rules_list(source),
         meta_arguments=tuple(all_labels),
         impl_arguments=tuple(arguments) if function else (),
         runs_impl=function is not None,

@@ -37,6 +37,7 @@ class Translator:
     def __init__(self, arguments: tuple[Argument, ...]) -> None:
         self.arguments = {a.name: a for a in arguments}
         self.dynamic: str | None = None  # C++ of a size that only the values tell; {}: its bound
+        self.local: dict[str, Value] = {}  # the value that a loop is at, by its name
 
     def established(self, condition: ast.expr) -> frozenset[str]:
         """The optional values that are there where a condition holds."""
@@ -55,6 +56,8 @@ class Translator:
 
     def Name(self, node: ast.Name) -> Value:
         name = node.id
+        if name in self.local:
+            return self.local[name]
         if name in self.arguments:
             kind = KINDS.get(self.arguments[name].type.bare().plain)
             if kind is None:
@@ -69,7 +72,7 @@ class Translator:
         if name in SCALAR_TYPES:
             return Value("dtype", f"at::ScalarType::{SCALAR_TYPES[name]}")
         words = [DYNAMIC] if self.dynamic else []
-        hint = did_you_mean(name, [*self.arguments, *SCALAR_TYPES, *words])
+        hint = did_you_mean(name, [*self.arguments, *self.local, *SCALAR_TYPES, *words])
         hint = hint or did_you_mean(name, self.arguments, "the arguments are")
         raise Mistake(node, f"unknown argument '{name}'", hint)
 

@@ -37,8 +37,16 @@ class Check(Line):
 
 
 @dataclass(frozen=True)
+class Loop:
+    """`for x in inputs`: of which value there is a tensor of a list for each of these."""
+
+    name: str
+    values: Line
+
+
+@dataclass(frozen=True)
 class ResultRule:
-    """What `meta:` says of one result."""
+    """What `meta:` says of one result, or of each tensor of a list."""
 
     location: Location
     name: str | None  # None: the only one
@@ -47,6 +55,7 @@ class ResultRule:
     dtype: Line | None = None
     strides: Line | None = None
     when: Line | None = None
+    loop: Loop | None = None
 
 
 @dataclass(frozen=True)

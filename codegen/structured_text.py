@@ -136,7 +136,8 @@ def call_lines(op: str, call: StructuredCall, signature: Signature) -> Iterator[
     given = tuple(f"given_{index}" for index, _ in enumerate(call.given)) or given
     constructed = f'("{op}", {", ".join(given)})' if given else ""
     home = f"Home::{call.home}, " if call.home else ""
-    yield f"  structured::{call.form}<::{call.meta_class}, {home}{call.results}> op{constructed};"
+    count = "kAnyNumber" if call.is_list else call.results
+    yield f"  structured::{call.form}<::{call.meta_class}, {home}{count}> op{constructed};"
     if call.separated:
         yield f"  op.reads({', '.join(call.separated)});"
     result = "const auto precomputed = " if call.keeps_precomputed else ""

@@ -418,6 +418,20 @@ refused:
     CPU: keep_cpu
 ```
 
+A `Tensor[]` is ruled tensor by tensor, of each tensor or number of a list, or of `range(n)`, where
+the kernel makes the list; how many came back is compared as well:
+
+```yaml
+- func: padded(Tensor[] inputs, int[] most) -> Tensor[]
+  allocates: True
+  meta:
+    for x in inputs:
+      size: "(max(x.shape[0], most[0]),) + x.shape[1:]"
+      dtype: x
+  dispatch:
+    CPU: padded_cpu                      # std::vector<at::Tensor> padded_cpu(inputs, most)
+```
+
 A rule with `check:` alone is for every operator that has a C++ signature, whatever it returns: it
 is looked at before each kernel, on Meta too. In the words of a check `{x.shape}` stands for the
 value of an expression; a condition of several parts shows the values of what it names by itself.

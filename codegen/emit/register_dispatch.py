@@ -243,9 +243,9 @@ def _expected(name: str, op: OperatorPlan, kernel: KernelPlan) -> list[str]:
     if rule is None:
         return []
     results = "".join(f', "{result}"' for result in rule.results)
+    count = "kAnyNumber" if rule.is_list else len(rule.results)
     return [
-        f'  Expected<::{rule.rule}, {len(rule.results)}> expected("{name}", "{op.spec_line}"'
-        f"{results});",
+        f'  Expected<::{rule.rule}, {count}> expected("{name}", "{op.spec_line}"{results});',
         f"  expected.meta({', '.join(rule.arguments)});",
     ]
 

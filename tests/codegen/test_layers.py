@@ -173,6 +173,7 @@ WORDS = {
     "div": "part of an in-place name of Python's",
     "mul": "part of an in-place name of Python's",
     "pin_memory": "an argument that belongs to the tensor options",
+    "range": "the numbers below another, in a rule",
     "pow": "part of an in-place name of Python's",
     "std": "a namespace of C++",
     "sub": "part of an in-place name of Python's",

@@ -206,7 +206,16 @@ KEYS = {
     "device_guard": ["False"],
     "autocast": ["fp32", "promote", "lower_precision_fp", "x"],
     "allocates": ["True", "False", "x"],
-    "vmap": ["pointwise", "leading", "leading(x)", "leading(", "leading(x, self)"],
+    "vmap": [
+        "pointwise",
+        "leading",
+        "leading(x)",
+        "leading(",
+        "leading(x, self)",
+        "leading(x, rows=n)",
+        "leading(rows=",
+        "leading(x, rows=len(x)) if (n > 1",
+    ],
     "differentiable": ["False", "True"],
     "complex_autograd": ["False"],
     "pt2_compliant": ["False"],
@@ -248,6 +257,9 @@ META = {
     "strides": ["[1]", "[]"],
     "when": ["n > 0", "x"],
 }
+LOOPS = [
+    f"for {loop}" for loop in ("t in x", "i in range(n)", "t in [", "self in x", "in", "1 in x")
+]
 
 
 def scalar(text: str) -> str:
@@ -284,7 +296,10 @@ def entries(draw) -> tuple[str, str]:
     if draw(st.booleans()):
         lines.append("  meta:")
         rule = draw(st.lists(st.sampled_from(list(META)), min_size=1, max_size=3, unique=True))
-        lines += [f"    {key}: {scalar(draw(st.sampled_from(META[key])))}" for key in rule]
+        said = [f"{key}: {scalar(draw(st.sampled_from(META[key])))}" for key in rule]
+        if draw(st.integers(0, 3)) == 0:
+            said = [f"{scalar(draw(st.sampled_from(LOOPS)))}: {{{', '.join(said)}}}"]
+        lines += [f"    {line}" for line in said]
     if draw(st.integers(0, 3)) == 0:
         lines += [
             "  layout:",

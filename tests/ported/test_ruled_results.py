@@ -236,3 +236,91 @@ def test_every_check_knows_sizes_that_values_tell(ops):
     states = {op: report.cells[op, "compile_dynamic"].state.name for op in report.locations}
     assert states == dict.fromkeys(["nonzero_rows", "repeated_rows", "kept"], "PASSED")
     assert report.cells["kept", "meta"].state.name == "NOTHING"
+
+
+# -- lists by a rule
+
+
+def scaled_parts(inputs, scale):
+    return [torch.stack([x * scale, x], -1) for x in inputs]
+
+
+def copies(x, n):
+    return [x.repeat(i, 1) for i in range(n)]
+
+
+def repeated(x, sizes):
+    return [x.sum(0, keepdim=True).repeat(size, 1) for size in sizes]
+
+
+LISTS = {
+    "scaled_parts": (scaled_parts, [([X, X[0]], 0.5), ([X[:0]], 2.0)]),
+    "copies": (copies, [(X[0], 3), (X[0], 0), (X[0, :0], 2)]),
+    "repeated": (repeated, [(X, [2]), (X, [1, 1]), (X, [0, 2, 0])]),
+}
+CALLS = [(name, i) for name, (_, calls) in LISTS.items() for i in range(len(calls))]
+
+
+@pytest.mark.parametrize(("name", "index"), CALLS)
+def test_each_tensor_of_a_list_is_as_the_rule_says(name, index, ops) -> None:
+    composite, calls = LISTS[name]
+    ours, arguments = getattr(ops, name), calls[index]
+    expected = composite(*arguments)
+    assert_close(ours(*arguments), expected)
+    on_meta = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.to("meta"), arguments)
+    assert [(t.shape, t.dtype) for t in ours(*on_meta)] == [(t.shape, t.dtype) for t in expected]
+    torch.library.opcheck(ours.default, arguments)
+    for dynamic in (False, True):
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda *a: ours(*a), fullgraph=True, dynamic=dynamic)  # noqa: B023
+        assert_close(compiled(*arguments), expected)
+
+
+def test_a_list_with_symbolic_sizes_is_exported(ops) -> None:
+    class Model(torch.nn.Module):
+        def forward(self, x, y):
+            return [part.sum(-1) for part in ops.scaled_parts([x, y], 0.5)]
+
+    rows = torch.export.Dim("rows", min=2)
+    program = torch.export.export(Model(), (X, X.clone()), dynamic_shapes=({0: rows}, None))
+    given = torch.randn(7, 3), X
+    assert_close(program.module()(*given), Model()(*given))
+
+
+def test_the_gradients_of_a_list(ops) -> None:
+    inputs = [torch.randn(2, 3, dtype=torch.double), torch.randn(4, dtype=torch.double)]
+    for used in ([0], [1], [0, 1]):
+        leaves = [x.clone().requires_grad_() for x in inputs]
+        for function in (ops.scaled_parts, scaled_parts):
+            results = function(leaves, 0.5)
+            sum((results[i] * results[i]).sum() for i in used).backward()
+            if function is ops.scaled_parts:
+                ours = [x.grad for x in leaves]
+                leaves = [x.clone().requires_grad_() for x in inputs]
+        for index, (grad, leaf) in enumerate(zip(ours, leaves)):
+            wanted = leaf.grad if index in used else torch.zeros_like(leaf)
+            assert_close(grad, wanted)
+
+
+@pytest.mark.parametrize(("scale", "said"), [
+    (-1, "returned 1 tensors for the result 'out', the rule in native_functions.yaml:"),
+    (-2, r"returned Int \[3, 2\] for the result 'out\[1\]', the rule in native_functions.yaml:"),
+])  # fmt: skip
+def test_a_list_that_is_not_what_the_rule_says_is_refused(scale, said, ops) -> None:
+    with pytest.raises(RuntimeError, match=f"portedtest::scaled_parts: the kernel {said}"):
+        ops.scaled_parts([X, X[0]], scale)
+
+
+def test_lists_in_batches(ops) -> None:
+    batch = torch.randn(4, 2, 3)
+    for ours, composite in (
+        (lambda x: ops.scaled_parts([x, x[0]], 0.5), lambda x: scaled_parts([x, x[0]], 0.5)),
+        (lambda x: ops.repeated(x, [1, 2]), lambda x: repeated(x, [1, 2])),
+    ):
+        assert_close(torch.vmap(ours)(batch), torch.vmap(composite)(batch))
+
+
+def test_every_check_knows_lists_by_a_rule(ops):
+    from torchext.testing import check
+
+    check("portedtest", operators=list(LISTS))

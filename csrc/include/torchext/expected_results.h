@@ -77,7 +77,9 @@ class Expected final : public Class {
   /// Refuses what the rule does not say; `positions`: which of several results the rule's are.
   template <size_t... positions, typename Result>
   Result checked(Result&& result) const {
-    if constexpr (detail::is_tuple<std::decay_t<Result>>) {
+    if constexpr (N == kAnyNumber) {
+      check_list(result);
+    } else if constexpr (detail::is_tuple<std::decay_t<Result>>) {
       size_t index = 0;
       (check(index++, std::get<positions>(result)), ...);
     } else {
@@ -98,7 +100,7 @@ class Expected final : public Class {
   static constexpr int64_t kDynamic = int64_t{1} << 60;
 
   void set(int64_t index, at::IntArrayRef sizes, const at::TensorOptions& options) {
-    Known& known = known_[index];
+    Known& known = detail::of_result(known_, index);
     known.is_there = true;
     known.sizes.assign(sizes.begin(), sizes.end());
     known.dtype = c10::typeMetaToScalarType(options.dtype());
@@ -130,6 +132,27 @@ class Expected final : public Class {
     }
   }
 
+  void check_list(at::TensorList results) const {
+    TORCH_CHECK(
+        results.size() == known_.size(),
+        op_,
+        ": the kernel returned ",
+        results.size(),
+        " tensors for the result '",
+        names_[0],
+        "', the rule in ",
+        place_,
+        " says ",
+        known_.size());
+    for (size_t index = 0; index < results.size(); ++index) {
+      check(index, results[index]);
+    }
+  }
+
+  std::string name_of(size_t index) const {
+    return N == kAnyNumber ? c10::str(names_[0], "[", index, "]") : std::string(names_[index]);
+  }
+
   [[noreturn]] C10_NOINLINE void refuse(size_t index, const at::Tensor& result) const {
     const std::string given = result.defined()
                                   ? c10::str(result.scalar_type(), " ", result.sizes())
@@ -140,7 +163,7 @@ class Expected final : public Class {
         ": the kernel returned ",
         given,
         " for the result '",
-        names_[index],
+        name_of(index),
         "', the rule in ",
         place_,
         " says ",
@@ -166,9 +189,9 @@ class Expected final : public Class {
 
   const char* op_;
   const char* place_;
-  // one more than none, for a rule that only checks
-  std::array<const char*, N == 0 ? 1 : N> names_;
-  std::array<Known, N == 0 ? 1 : N> known_;
+  // one more than none, for a rule that only checks; a list has one name
+  std::array<const char*, N == 0 || N == kAnyNumber ? 1 : N> names_;
+  detail::PerResult<Known, N == 0 ? 1 : N> known_;
   std::vector<int64_t> bounds_;
 };
 

@@ -11,10 +11,39 @@
 #include <c10/util/DimVector.h>
 #include <c10/util/Exception.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <type_traits>
+#include <vector>
 
 namespace torchext {
 inline namespace v1 {
+
+/// In the place of a number of results: that of a list, which the meta function sets one by one.
+inline constexpr size_t kAnyNumber = static_cast<size_t>(-1);
+
+namespace detail {
+
+/// What is kept of each result.
+template <typename T, size_t N>
+using PerResult = std::conditional_t<N == kAnyNumber, std::vector<T>, std::array<T, N>>;
+
+template <typename T, size_t N>
+T& of_result(std::array<T, N>& all, int64_t index) {
+  return all[index];
+}
+
+template <typename T>
+T& of_result(std::vector<T>& all, int64_t index) {
+  if (index >= static_cast<int64_t>(all.size())) {
+    all.resize(index + 1);
+  }
+  return all[index];
+}
+
+} // namespace detail
 
 /// at::impl::MetaBase, for sizes that may be symbolic.
 struct MetaBase : public at::impl::MetaBase {

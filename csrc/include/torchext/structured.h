@@ -161,6 +161,10 @@ auto taken(std::array<at::Tensor, N>& outputs) {
   }
 }
 
+inline std::vector<at::Tensor> taken(std::vector<at::Tensor>& outputs) {
+  return std::move(outputs);
+}
+
 /// The new results of a functional form.
 template <typename Class, Home home, size_t N>
 class Functional final : public Class {

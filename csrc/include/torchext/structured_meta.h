@@ -101,10 +101,10 @@ class SymbolicFunctional final : public SymbolicMeta<Class, N> {
       c10::SymIntArrayRef sizes,
       c10::SymIntArrayRef strides,
       const at::TensorOptions& options) override {
-    outputs_[index] = new_symbolic_result(sizes, strides, options);
+    detail::of_result(outputs_, index) = new_symbolic_result(sizes, strides, options);
   }
 
-  std::array<at::Tensor, N> outputs_;
+  detail::PerResult<at::Tensor, N> outputs_;
 };
 
 /// Brings an out= tensor to the result's sizes, and to its strides where that changes it.

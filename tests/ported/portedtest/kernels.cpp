@@ -142,4 +142,35 @@ std::tuple<at::Tensor, at::Tensor> kept(const at::Tensor& scores, double least, 
   return {most >= 0 ? values.slice(0, 0, most).clone() : values, index};
 }
 
+// by `scale` one tensor less than the rule says, or another dtype
+std::vector<at::Tensor> scaled_parts(at::TensorList inputs, double scale) {
+  std::vector<at::Tensor> found;
+  for (const at::Tensor& x : inputs) {
+    found.push_back(at::stack({x * scale, x}, -1));
+  }
+  if (scale == -1) {
+    found.pop_back();
+  }
+  if (scale == -2) {
+    found.back() = found.back().to(at::kInt);
+  }
+  return found;
+}
+
+std::vector<at::Tensor> copies(const at::Tensor& x, int64_t n) {
+  std::vector<at::Tensor> found;
+  for (int64_t i = 0; i < n; ++i) {
+    found.push_back(x.repeat({i, 1}));
+  }
+  return found;
+}
+
+std::vector<at::Tensor> repeated(const at::Tensor& x, at::IntArrayRef sizes) {
+  std::vector<at::Tensor> found;
+  for (const int64_t size : sizes) {
+    found.push_back(x.sum(0, true).repeat({size, 1}));
+  }
+  return found;
+}
+
 } // namespace portedtest::native
