@@ -265,6 +265,7 @@ class AutogradPlan:
     tangents: tuple[TangentPlan, ...] = ()
     has_aliases: bool = False  # the operator writes to arguments, or returns views of them
     not_views: tuple[str, ...] = ()  # written parameters that must not be views of others
+    apart: tuple[str, ...] = ()  # several written parameters, which must share no memory
     not_complex: tuple[str, ...] = ()  # results that must not be complex and require grad
     originals: tuple[str, ...] = ()  # written parameters whose value before is kept
     asides: tuple[str, ...] = ()  # written parameters that backward reads and no gradient flows to

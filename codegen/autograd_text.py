@@ -127,6 +127,11 @@ def _write_checks(name: str, autograd: AutogradPlan) -> Iterator[str]:
                 yield f"  torch::autograd::check_inplace({result.written}, records);"
     for written in autograd.not_views:
         yield f'  check_no_view("{name}", "{written}", {written}, records);'
+    if autograd.apart:
+        recorded = f"records || has_tangent({', '.join(autograd.watched)})"
+        names = ", ".join(f'"{parameter}"' for parameter in autograd.apart)
+        tensors = ", ".join(autograd.apart)
+        yield f'  check_written_apart("{name}", {recorded}, {{{names}}}, {tensors});'
 
 
 def _check(function: str, name: str, item: Tensors) -> str:

@@ -71,6 +71,7 @@ def kernel_plan(
         tangents=tangents,
         has_aliases=bool(operator.func.mutated) or operator.func.is_view,
         not_views=tuple(r.written for r in scope.flow if r.written and len(scope.flow) > 1),
+        apart=_written_apart(scope),
         not_complex=() if operator.complex_autograd else _new_tensors(scope),
         originals=_originals(scope, node, tangents),
         asides=_asides(scope, node),
@@ -224,6 +225,13 @@ def _originals(
         if arg.name in whole or f"original_{parameter}" in read:
             found.append(parameter)
     return tuple(found)
+
+
+def _written_apart(scope: FormulaScope) -> tuple[str, ...]:
+    """What is written to where a formula takes each for the only one; an out= form has none."""
+    written = [a for a in scope.func.mutated if a.type.bare().plain in ("Tensor", "Tensor?")]
+    is_asked = len(written) > 1 and scope.flow and not scope.func.is_out
+    return tuple(scope.parameter(a.name) for a in written) if is_asked else ()
 
 
 def _asides(scope: FormulaScope, node: NodePlan) -> tuple[str, ...]:

@@ -557,9 +557,12 @@ argument that is written to and not returned cannot have a gradient; formulas se
 Where it is written to again before backward, backward refuses it, as for ATen's operators; a
 compiled call keeps the value of its own moment. One whose gradient is `non_differentiable` loses
 its history, and its name is the old value. The tangents of several results are all computed before
-one is overwritten. Where the argument may be missing (`Tensor(a!)? total=None`), `result` is new
-without it, and `total` and `total_t` are undefined tensors; a keyword-only one that is given
-refuses gradients, as in ATen. An out= form refuses tensors that require grad.
+one is overwritten. While gradients or tangents are recorded, two arguments that are written to
+share no memory, and while gradients are, one of several differentiable results is written to no
+view of another tensor; both are refused by name. Where the argument may be missing (`Tensor(a!)?
+total=None`), `result` is new without it, and `total` and `total_t` are undefined tensors; a
+keyword-only one that is given refuses gradients, as in ATen. An out= form refuses tensors that
+require grad.
 
 What one operator writes to a buffer and the formula of another one reads in the same graph, as
 `update(buffer, x)` and `x * buffer`, Inductor of torch 2.13 writes over in backward, ATen's

@@ -4,6 +4,7 @@
 // a call for each. Boxed: they serve every schema, in-place forms included.
 #pragma once
 
+#include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 #include <torchext/batching_call.h>
@@ -303,6 +304,20 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
     return matrix->sym_size(0);
   }
 
+  /// Whether what is written to must be no view of the examples: autograd lets an operator with
+  /// several differentiable results write to none.
+  static bool writes_to_no_views(const detail::BatchedCall& call) {
+    bool is_recorded = false;
+    if (call.schema().returns().size() > 1 && at::GradMode::is_enabled()) {
+      for (const c10::IValue& value : call.values()) {
+        for (const at::Tensor& tensor : detail::tensors_of(value)) {
+          is_recorded = is_recorded || detail::is_recorded_for(tensor);
+        }
+      }
+    }
+    return is_recorded;
+  }
+
   bool has_rows(const c10::Argument& argument) const {
     return std::find(rows_.begin(), rows_.end(), argument.name()) != rows_.end();
   }
@@ -329,11 +344,21 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
       call.check_result(result.dim() > 0 && result.sym_size(0) == all, result, "leading");
       return rows.has_value() ? result.unflatten_symint(0, {batch.size(), *rows}) : result;
     };
+    const bool needs_no_views = count.has_value() && writes_to_no_views(call);
+    const auto fold_to_write = [&](const at::Tensor& tensor) {
+      return needs_no_views ? fold(tensor).clone() : fold(tensor);
+    };
     std::vector<c10::IValue> physical;
     for (size_t i = 0; i < call.values().size(); ++i) {
-      const bool rows = has_rows(call.schema().arguments()[i]);
-      physical.push_back(
-          rows ? detail::map_boxed_tensors(fold, call.values()[i]) : call.values()[i]);
+      const c10::Argument& argument = call.schema().arguments()[i];
+      const c10::IValue& value = call.values()[i];
+      if (!has_rows(argument)) {
+        physical.push_back(value);
+      } else if (detail::is_written(argument)) {
+        physical.push_back(detail::map_boxed_tensors(fold_to_write, value));
+      } else {
+        physical.push_back(detail::map_boxed_tensors(fold, value));
+      }
     }
     call.run(std::move(physical), restore, results);
   }

@@ -10,6 +10,7 @@
 #include <ATen/core/stack.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
+#include <ATen/functorch/TensorWrapper.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torchext/boxed.h>
@@ -47,6 +48,40 @@ inline at::functorch::DynamicLayer current_layer() {
       layer.has_value() && layer->key() == at::functorch::TransformType::Vmap,
       "a tensor was used outside of the vmap that made it");
   return *layer;
+}
+
+/// What a wrapper of torch.func holds; none where the tensor is no wrapper.
+inline std::optional<at::Tensor> wrapped_by(const at::Tensor& tensor) {
+  if (const auto* wrapper = at::functorch::maybeGetTensorWrapper(tensor)) {
+    return wrapper->value();
+  }
+  const auto* batched = at::functorch::maybeGetBatchedImpl(tensor);
+  return batched != nullptr ? std::make_optional(batched->value()) : std::nullopt;
+}
+
+inline at::Tensor unwrapped(at::Tensor tensor) {
+  while (std::optional<at::Tensor> inner = wrapped_by(tensor)) {
+    tensor = std::move(*inner);
+  }
+  return tensor;
+}
+
+/// Whether a gradient is recorded for a tensor, by whichever level.
+inline bool is_recorded_for(at::Tensor tensor) {
+  for (std::optional<at::Tensor> next = std::move(tensor); next.has_value();) {
+    if (next->requires_grad()) {
+      return true;
+    }
+    next = wrapped_by(*next);
+  }
+  return false;
+}
+
+/// Whether what was computed in a tensor is in the other one already: it is that one, or a view.
+inline bool lie_together(const at::Tensor& target, const at::Tensor& computed) {
+  const at::Tensor a = unwrapped(target);
+  const at::Tensor b = unwrapped(computed);
+  return a.has_storage() && b.has_storage() && a.is_alias_of(b);
 }
 
 /// The innermost vmap, and its batch among the arguments of a call.
@@ -234,7 +269,8 @@ class BatchedCall {
       return false;
     }
     const at::Tensor front = batch_.front(tensor);
-    return front.sym_size(0) > 1 && front.sym_stride(0) == 0;
+    // without elements a stride says nothing
+    return front.sym_size(0) > 1 && front.sym_stride(0) == 0 && front.sym_numel() > 0;
   }
 
   template <typename F>
@@ -244,7 +280,7 @@ class BatchedCall {
       const F& restore) const {
     for (size_t t = 0; t < targets.size(); ++t) {
       const at::Tensor target = batch_.front(targets[t]);
-      if (!(target.has_storage() && target.is_alias_of(computed[t]))) {
+      if (!lie_together(target, computed[t])) {
         target.copy_(restore(computed[t]));
       }
     }

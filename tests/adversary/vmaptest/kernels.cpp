@@ -255,3 +255,14 @@ void vmaptest::native::inverse_cpu(const at::Tensor& x, const at::Tensor& out) {
 at::Tensor vmaptest::native::inverse(const at::Tensor& x) {
   return at::linalg_inv(x);
 }
+
+at::Tensor& vmaptest::native::grown_(at::Tensor& self, double s) {
+  return self.mul_(s).exp_();
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> vmaptest::native::lay(
+    at::Tensor& a, const at::Tensor& x, at::Tensor& b) {
+  a.mul_(x);
+  b.add_(at::sin(x));
+  return {b, x * 2, a};
+}

@@ -12,7 +12,9 @@
 #include <torch/csrc/autograd/variable.h>
 #include <torchext/arguments.h>
 #include <torchext/compat.h>
+#include <torchext/memory_overlap.h>
 
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -109,6 +111,49 @@ inline void check_no_view(
 inline void check_no_view(
     const char* op, const char* name, const std::optional<at::Tensor>& written, bool records) {
   check_no_view(op, name, written.value_or(at::Tensor()), records);
+}
+
+namespace detail {
+
+inline at::Tensor or_undefined(const at::Tensor& tensor) {
+  return tensor;
+}
+
+inline at::Tensor or_undefined(const std::optional<at::Tensor>& tensor) {
+  return tensor.value_or(at::Tensor());
+}
+
+} // namespace detail
+
+/// Refuses several arguments that are written to and share memory, where gradients or tangents are
+/// recorded: a formula takes each for the only one that is written.
+template <typename... Written>
+void check_written_apart(
+    const char* op,
+    bool is_recorded,
+    std::initializer_list<const char*> names,
+    const Written&... written) {
+  if (!is_recorded) {
+    return;
+  }
+  const at::Tensor all[] = {detail::or_undefined(written)...};
+  for (size_t i = 0; i < sizeof...(Written); ++i) {
+    for (size_t j = i + 1; j < sizeof...(Written); ++j) {
+      const at::Tensor& a = all[i];
+      const at::Tensor& b = all[j];
+      const bool share = a.defined() && b.defined() && a.has_storage() && b.has_storage() &&
+                         a.is_alias_of(b) && detail::have_common_bytes(a, b);
+      TORCH_CHECK(
+          !share,
+          op,
+          ": '",
+          names.begin()[i],
+          "' and '",
+          names.begin()[j],
+          "' are written to and share memory, which no formula of their derivatives knows; pass a "
+          ".clone() of one of them");
+    }
+  }
 }
 
 /// The tensor where it is a view: its base gets zeros for the part whose value is gone. Where it is
