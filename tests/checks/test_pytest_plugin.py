@@ -12,7 +12,7 @@ import pytest
 from library_build import ROOT
 
 CHECKS = 16
-TESTS = 99 * CHECKS
+TESTS = 101 * CHECKS
 
 
 def run_pytest(folder, *arguments, pytest=(sys.executable, "-m", "pytest")):
