@@ -206,5 +206,6 @@ def _rows(operator: Operator, names: str | None, errors: Errors) -> tuple[str, .
     for name in named:
         if name not in tensors:
             hint = did_you_mean(name, tensors, "it has")
+            hint = "what has a '=' is 'rows=COUNT', at the end" if "=" in name else hint
             errors.add(operator.at("vmap"), f"'{name}' is no tensor that the operator takes", hint)
     return named

@@ -20,15 +20,14 @@ _LOOP = re.compile(r"for\s+([A-Za-z_]\w*)\s+in\s+(?=\S)", re.ASCII)
 
 
 def read_meta(reader: YamlReader, node: Node) -> MetaRule | None:
-    keys = ("check", "results", *_RESULT_KEYS, *_loops(node))
-    located = reader.located_mapping(node, keys, "'meta'")
+    loops = _loops(node)
+    located = reader.located_mapping(node, ("check", "results", *_RESULT_KEYS, *loops), "'meta'")
     if kind(node) != "a map":
         return None
     nodes = {name: value for name, (_, value) in located.items()}
     checks = nodes.pop("check", None)
-    loop = next((name for name in nodes if name in _loops(node)), None)
-    if loop is not None:
-        return _list_rule(reader, node, located, checks)
+    if loops:
+        return _list_rule(reader, node, loops[0], located, checks)
     results = nodes.pop("results", None)
     if results is not None and nodes:
         place = reader.location(next(iter(nodes.values())))
@@ -55,24 +54,26 @@ def _loops(node: Node) -> list[str]:
 
 
 def _list_rule(
-    reader: YamlReader, node: Node, located: dict[str, tuple[Node, Node]], checks: Node | None
+    reader: YamlReader,
+    node: Node,
+    loop: str,
+    located: dict[str, tuple[Node, Node]],
+    checks: Node | None,
 ) -> MetaRule | None:
     """The rule of each tensor of a result that is a list."""
-    loops = _loops(node)
-    for name in located:
-        if name != "check" and name != loops[0]:
-            place = reader.location(located[name][0])
-            reader.errors.add(place, f"'{loops[0]}' has the rule of all results")
-    key, value = located[loops[0]]
-    match = _LOOP.match(loops[0])
+    key, value = located.pop(loop)
+    for name, (other, _) in located.items():
+        if name != "check":
+            reader.errors.add(reader.location(other), f"'{loop}' has the rule of all results")
+    match = _LOOP.match(loop)
     if match is None:
         hint = "say 'for x in inputs', with any name"
-        reader.errors.add(reader.location(key), f"'{loops[0]}' names no values", hint)
+        reader.errors.add(reader.location(key), f"'{loop}' names no values", hint)
         return None
     rule = _result_rule(
-        reader, None, value, reader.mapping(value, _RESULT_KEYS, f"the rule of '{loops[0]}'")
+        reader, None, value, reader.mapping(value, _RESULT_KEYS, f"the rule of '{loop}'")
     )
-    values = Line(loops[0][match.end() :], reader.location(key, match.end()))
+    values = Line(loop[match.end() :], reader.location(key, match.end()))
     rule = replace(rule, loop=Loop(match[1], values))
     return MetaRule(reader.location(node), (rule,), _checks(reader, checks))
 

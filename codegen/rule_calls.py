@@ -100,7 +100,8 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
 def _list_mistake(operator: Operator) -> tuple[str | None, str | None]:
     """What keeps an operator from a rule of each tensor of a list, and what to do."""
     if [str(r.type.bare()) for r in operator.func.returns] != ["Tensor[]"]:
-        return "'for' is for an operator whose result is a Tensor[]", None
+        message = "'for' is for an operator whose result is a Tensor[]"
+        return message, "say 'like', or 'size' and 'dtype', of the result itself"
     if not operator.allocates:
         return "the kernel of an operator that returns a list makes it", "say 'allocates: True'"
     if operator.autogen:

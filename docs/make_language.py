@@ -541,11 +541,12 @@ reported on the formula's own line.
 
 NAMES are results: the formula gives their tangents, one for each differentiable result or none at
 all. It uses `self_t`, the tangent of a differentiable argument (zeros where it has none), `self_p`,
-its value, results and the other arguments by name. `auto_linear` is the operator itself at the
-tangents, where one of its results is differentiable, that one; `auto_element_wise` the formula of
-the gradient, for an operator whose Jacobian is diagonal. An operator without such lines refuses
-tangents by name. A result's tangent shares no memory with an argument or its tangent, whatever the
-formula returns, so that writing to the one does not change the other.
+its value, results and the other arguments by name, as the kernel has them: a `Tensor?` is a
+`std::optional<at::Tensor>`. `auto_linear` is the operator itself at the tangents, where one of its
+results is differentiable, that one; `auto_element_wise` the formula of the gradient, for an
+operator whose Jacobian is diagonal. An operator without such lines refuses tangents by name. A
+result's tangent shares no memory with an argument or its tangent, whatever the formula returns, so
+that writing to the one does not change the other.
 
 ## What is written to
 

@@ -67,7 +67,8 @@ class Library(pytest.Collector):
     """The operators of one library."""
 
     def collect(self) -> list[pytest.Item]:
-        from torchext.testing.checking import Runner, table_of
+        from torchext.testing.checking import Runner
+        from torchext.testing.facts import table_of
 
         names = self.config.getoption("--torchext")
         device = self.config.getoption("--torchext-device") or "cpu"

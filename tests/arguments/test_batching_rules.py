@@ -4,6 +4,19 @@
 import pytest
 import torch
 from torch import vmap
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Calls(TorchDispatchMode):
+    """How often an operator is called."""
+
+    def __init__(self, op) -> None:
+        super().__init__()
+        self.op, self.count = op.default, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func is self.op
+        return func(*args, **(kwargs or {}))
 
 
 @pytest.fixture(autouse=True)
@@ -49,18 +62,9 @@ def test_rows_fold_and_what_belongs_to_all_rows_does_not(argtest, dims, rank) ->
 
 
 def test_one_call_or_one_for_each_example(argtest) -> None:
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Calls(TorchDispatchMode):
-        count = 0
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            self.count += func is torch.ops.argtest.rows.default
-            return func(*args, **(kwargs or {}))
-
     x, y, weight = torch.randn(7, 4, 5), torch.randn(7, 4), torch.randn(7, 5)
     for dims, expected in (((0, 0, None), 1), ((0, 0, 0), 7)):
-        with Calls() as calls:
+        with Calls(argtest.rows) as calls:
             vmap(argtest.rows, dims)(x, y, weight if dims[2] == 0 else weight[0])
         assert calls.count == expected
 
@@ -102,17 +106,8 @@ def test_a_row_becomes_several_in_nested_batches(argtest) -> None:
 
 
 def test_a_row_becomes_several_in_one_call(argtest) -> None:
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Calls(TorchDispatchMode):
-        count = 0
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            self.count += func is torch.ops.argtest.turned.default
-            return func(*args, **(kwargs or {}))
-
     for shape, expected in (((7, 4, 5), 1), ((7, 5), 1), ((7, 2, 4, 5), 7)):
-        with Calls() as calls:
+        with Calls(argtest.turned) as calls:
             vmap(lambda x: argtest.turned(x, None, [1, 2]))(torch.randn(shape))
         assert calls.count == expected
 
@@ -149,17 +144,8 @@ def test_a_condition_in_nested_batches(argtest) -> None:
 
 
 def test_a_condition_that_does_not_hold_makes_a_call_for_each_example(argtest) -> None:
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Calls(TorchDispatchMode):
-        count = 0
-
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            self.count += func is torch.ops.argtest.spread.default
-            return func(*args, **(kwargs or {}))
-
     for shape, times, expected in (((7, 4, 5), 1, 1), ((7, 4, 5), 2, 7), ((7, 5), 1, 7)):
-        with Calls() as calls:
+        with Calls(argtest.spread) as calls:
             vmap(lambda x, times=times: argtest.spread(x, None, times))(torch.rand(shape) + 1)
         assert calls.count == expected
 

@@ -10,7 +10,7 @@ import torch
 
 import torchext
 from torchext.compat import version
-from torchext.testing import CheckError, check, checking, samples
+from torchext.testing import CheckError, check, facts, samples
 from torchext.testing.checking import Runner
 from torchext.testing.checks import CHECKS, transforms, values
 from torchext.testing.facts import read_table
@@ -509,7 +509,7 @@ def test_a_dtype_that_is_taken_and_not_claimed_is_a_mistake(
             of_key["x"] = left
         return table
 
-    monkeypatch.setattr(checking, "read_table", read_less)
+    monkeypatch.setattr(facts, "read_table", read_less)
     report = check(
         faulty_library,
         operators=["single"],

@@ -16,7 +16,7 @@ import torch
 from .. import library as libraries
 from . import device as test_device
 from .checks import CHECKS
-from .facts import Facts, Table, read_table
+from .facts import Facts, table_of
 from .isolation import isolated_outcomes, request_of
 from .known_failures import KnownFailures
 from .outcomes import Outcome, outcome_of, plain, prepare_test_device
@@ -208,14 +208,6 @@ class Runner:
         return Cell(operator, name, state, reason, outcome.seconds, outcome.error)
 
 
-def table_of(library: str | os.PathLike) -> Table:
-    """The table of a library, which is loaded; ValueError where it has no operators of its own."""
-    table = read_table(libraries.loaded_path(library))
-    if not table.operators:
-        raise ValueError(f"{os.fspath(library)} has no operators of its own")
-    return table
-
-
 def _others(namespace: str, names: list[str]) -> list[str]:
     """The operators of a namespace without those of a library's spec."""
     begin = f"{namespace}::"
@@ -251,4 +243,4 @@ def _chosen(
     return [name for name in known if name in asked]
 
 
-__all__ = ["CheckError", "Facts", "Runner", "check", "prepare_test_device", "table_of"]
+__all__ = ["CheckError", "Facts", "Runner", "check", "prepare_test_device"]

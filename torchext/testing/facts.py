@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from .. import library as libraries
 from ..toolchain.record import operator_table_path
 
 
@@ -78,3 +80,11 @@ def read_table(library: str) -> Table:
     except (KeyError, TypeError):  # other keys
         message = f"{path} is of another version of torchext; build the library again"
         raise ValueError(message) from None
+
+
+def table_of(library: str | os.PathLike) -> Table:
+    """The table of a library, which is loaded; ValueError where it has no operators of its own."""
+    table = read_table(libraries.loaded_path(library))
+    if not table.operators:
+        raise ValueError(f"{os.fspath(library)} has no operators of its own")
+    return table

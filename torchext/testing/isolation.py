@@ -33,6 +33,7 @@ from .. import library as libraries
 from . import calls
 from . import device as test_device
 from .checks.transforms import forgo_test_device
+from .facts import table_of
 from .outcomes import Outcome, outcome_of, plain, prepare_test_device
 from .recording import Recorded, may_call_others, recorded_samples
 from .report import State
@@ -215,8 +216,6 @@ class _Worker:
 
 class _Server:
     def __init__(self, request: Request, sending: Connection) -> None:
-        from .checking import table_of
-
         self.request, self.sending = request, sending
         table = table_of(request.library)
         self.facts = {facts.name: facts for facts in table.operators}
