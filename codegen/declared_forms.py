@@ -21,6 +21,7 @@ class Forms:
         operators = list(operators)
         self._beside = {(op.origin.name, op.beside): op.name for op in operators if op.beside}
         self._copies = view_copies(operators)
+        self.has_private = any(op.name.is_private for op in operators)
 
     def declared(self, operator: Operator) -> DeclaredForm | None:
         """What runs a form that `autogen:` declares and no rule fills; None where nothing does."""
@@ -45,9 +46,7 @@ class Forms:
         traces it by itself. A form on copies stands for itself: it is asked whether its arguments
         share memory."""
         is_copied = operator.beside is Beside.ON_COPIES
-        copied = (
-            operator.name if is_copied else self._beside.get((operator.name, Beside.ON_COPIES))
-        )
+        copied = operator.name if is_copied else self._beside.get((operator.name, Beside.ON_COPIES))
         if copied is not None:
             return DeclaredForm(ON_COPIES, copied, "functionalization")
         if form_tag(operator.func) is None or operator.is_inplace_view:

@@ -65,7 +65,10 @@ def kernels_of(
     generated += _autocast(operator, errors)
     keys = {entry.key for entry in (*entries, *generated)}
     _check_dispatch(operator, entries, keys, errors)
-    computing = (*generated, *(_kernel(namespace, operator, entry) for entry in entries))
+    named = [_kernel(namespace, operator, entry) for entry in entries]
+    if forms.has_private and not operator.name.is_private:
+        named = [_speaking(kernel) for kernel in named]
+    computing = (*generated, *named)
     computing = with_dtype_checks(source or (group.out if group else operator), computing)
     kernels = tuple(with_argument_checks(operator, computing))
     kernels += _written_meta(namespace, operator, keys)
@@ -250,6 +253,12 @@ def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelP
         expected=expected(namespace, operator),
         viewed=_viewed(operator) if entry.key != "CompositeImplicitAutograd" else (),
     )
+
+
+def _speaking(kernel: KernelPlan) -> KernelPlan:
+    """The kernel, whose errors name its operator where it may call private ones."""
+    calls = kernel.key in COMPOSITE_KEYS and kernel.signature is not None
+    return dataclasses.replace(kernel, speaks_for=calls)
 
 
 def _viewed(operator: Operator) -> tuple[str, ...]:

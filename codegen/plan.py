@@ -92,6 +92,7 @@ class KernelPlan:
     expected: Expected | None = None  # of a kernel that is not given its results
     viewed: tuple[str, ...] = ()  # parameters that the kernel's only result is a view of
     view_function: str = "distinct_view"  # what makes another tensor of such a result
+    speaks_for: bool = False  # errors of the private operators it calls are those of the operator
 
     @property
     def declared(self) -> Signature | None:
@@ -102,7 +103,7 @@ class KernelPlan:
     def is_wrapped(self) -> bool:
         """Whether a generated function runs before the kernel."""
         checks = self.required or self.lengths or self.dtype_checks or self.device_checks
-        changes = self.laid_out or self.optionals or self.viewed or self.expected
+        changes = self.laid_out or self.optionals or self.viewed or self.expected or self.speaks_for
         changes = changes or (not self.function and self.returned)
         return bool(checks or changes or self.device_guard)
 

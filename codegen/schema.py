@@ -67,6 +67,11 @@ class OperatorName:
         return f"{self.base}_{self.overload}" if self.overload else self.base
 
     @property
+    def is_private(self) -> bool:
+        """Whether the name says that users do not call it: `_mul`; not `__and__`."""
+        return self.base.startswith("_") and not self.base.startswith("__")
+
+    @property
     def is_inplace(self) -> bool:
         """Whether the name is that of an in-place form: `mul_`, `__iand__`; not `__and__`."""
         if self.base.startswith("__") and self.base.endswith("__"):

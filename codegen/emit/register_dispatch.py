@@ -45,15 +45,20 @@ $end
 
 _WRAPPER = """
 // $location: $schema
-$prototype {
+$prototype $tries{
 $checks
 $expected
 $guard
 $layouts
 $call
-}
+}$catches
 
 """
+
+_CATCHES = """ catch (c10::Error& error) {
+  name_caller("$name", error);
+  throw;
+}"""
 
 _STRUCTURED = """
 // $location: $schema
@@ -75,6 +80,7 @@ _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
     "expected_results": lambda kernel: kernel.expected,
     "dtypes": lambda kernel: kernel.dtype_checks,
     "fixed_list": lambda kernel: any(check.takes_one for check in kernel.lengths),
+    "private_operators": lambda kernel: kernel.speaks_for,
     "layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
     "structured_meta": lambda kernel: kernel.structured,
     "view_geometry": lambda kernel: kernel.viewed,
@@ -230,6 +236,8 @@ def _wrapper(
         guard=[guard] if kernel.device_guard else [],
         layouts=list(layout_lines(name, kernel.laid_out)),
         call=list(_call(kernel, signature, f"::{kernel.function}({arguments})")),
+        tries="try " if kernel.speaks_for else "",
+        catches=_CATCHES.replace("$name", name) if kernel.speaks_for else "",
     )
 
 

@@ -54,6 +54,16 @@ class Overload:
         """The flat positions of tensors that the operator writes to."""
         return set(_positions(call, self.schema, lambda a: a.alias_info and a.alias_info.is_write))
 
+    def refused_list(self, call: Call) -> str | None:
+        """What is wrong with the length of a list, which aten's kernels are left to look at."""
+        given = dict(zip((a.name for a in self.schema.arguments), call[0])) | call[1]
+        for argument in self.schema.arguments:
+            value, length = given.get(argument.name), argument.N
+            taken = {length, 1, len(argument.default_value or ())}
+            if length and length > 1 and isinstance(value, list) and len(value) not in taken:
+                return f"a list of length {len(value)} for {length} numbers is refused"
+        return None
+
     def prepare(self, call: Call, differentiable: Iterable[int] = ()) -> Prepared:
         """Copies of the arguments, of which those at some positions require grad."""
         values, spec = tree_flatten(call)

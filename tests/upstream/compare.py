@@ -49,6 +49,8 @@ class Pair:
     def both(self, function: Callable[[Overload], Any], what: str) -> tuple[Any, Any]:
         """What a function gives for aten and for the mirror; where aten raises, both must."""
         expected, actual = _outcome(function, self.aten), _outcome(function, self.ours)
+        if isinstance(actual, Raised) and (refused := self.ours.refused_list(self.call)):
+            raise NotApplicable(refused)
         if isinstance(expected, Raised):
             if not isinstance(actual, Raised):
                 raise Mismatch(f"{what}: aten raises {expected}; the mirror does not")

@@ -34,6 +34,26 @@ at::Tensor needs_by_parts(const at::Tensor& x, const at::Tensor& y) {
   return x + y;
 }
 
+at::Tensor crop(const at::Tensor& x, const at::Tensor& y, int64_t by) {
+  TORCH_CHECK_VALUE(by != 99, "portedtest::crop: by is not 99");
+  return ::portedtest::_crop_forward(x, by == 6 ? at::Tensor() : y, by);
+}
+
+at::Tensor crop_twice(const at::Tensor& x, const at::Tensor& y) {
+  return ::portedtest::crop(::portedtest::crop(x, y, 2), y, y.size(0));
+}
+
+at::Tensor& crop_(at::Tensor& x, const at::Tensor& y) {
+  return x.copy_(::portedtest::_crop_forward(x, y, 7));
+}
+
+void _crop_forward(const at::Tensor& x, const at::Tensor& y, int64_t by, const at::Tensor& out) {
+  TORCH_CHECK_INDEX(by != 7, "portedtest::_crop_forward: by: nothing has seven");
+  TORCH_CHECK(by != 8, "eight, said without a name");
+  TORCH_CHECK_NOT_IMPLEMENTED(by != 9, "portedtest::_crop_forward: not by nine");
+  out.copy_(x * y);
+}
+
 at::Tensor needs_list(at::TensorList xs) {
   return xs[0].clone();
 }
