@@ -59,13 +59,13 @@ class Translator:
         if name in self.local:
             return self.local[name]
         if name in self.arguments:
-            kind = KINDS.get(self.arguments[name].type.bare().plain)
+            type_ = self.arguments[name].type
+            kind = KINDS.get(type_.bare().plain)
             if kind is None:
-                type_ = self.arguments[name].type
                 raise Mistake(node, f"a rule cannot use '{name}', which is a '{type_}'")
             label = cpp_names.parameter_name(name)
-            if kind == "float":
-                label = f"shape::number({label})"  # of a Scalar too
+            if type_.bare().plain == "Scalar":
+                label = f'shape::real(op, "{name}", {label})'
             return Value(kind, f"shape::sizes({label})" if kind == "shape" else label)
         if self._is_dynamic(node):
             return Value("size", self._dynamic("std::nullopt"))

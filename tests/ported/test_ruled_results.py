@@ -101,6 +101,8 @@ def test_operators_that_return_lists_check(ops) -> None:
     assert_close(ops.checked_parts(X, 2), [X / 2, X * 2])
     with pytest.raises(RuntimeError, match="portedtest::checked_parts: alpha != 0 must hold"):
         ops.checked_parts(X, 0.0)
+    with pytest.raises(RuntimeError, match=r"checked_parts: alpha must be real, got \(2,1\)"):
+        ops.checked_parts(X, 2 + 1j)
 
 
 # -- sizes that values tell

@@ -247,7 +247,9 @@ inline double number(const c10::SymInt& value) {
   return static_cast<double>(value.guard_int(__FILE__, __LINE__));
 }
 
-inline double number(const at::Scalar& value) {
+/// A Scalar as a rule reads it, which is refused where it is complex.
+inline double real(const char* op, const char* name, const at::Scalar& value) {
+  TORCH_CHECK(!value.isComplex(), op, ": ", name, " must be real, got ", value.toComplexDouble());
   return value.isSymbolic() ? value.toSymFloat().guard_float(__FILE__, __LINE__)
                             : value.toDouble();
 }
