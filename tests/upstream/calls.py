@@ -59,8 +59,9 @@ class Overload:
         given = dict(zip((a.name for a in self.schema.arguments), call[0])) | call[1]
         for argument in self.schema.arguments:
             value, length = given.get(argument.name), argument.N
-            taken = {length, 1, len(argument.default_value or ())}
-            if length and length > 1 and isinstance(value, list) and len(value) not in taken:
+            if not (length and length > 1 and isinstance(value, list)):
+                continue
+            if len(value) not in {length, 1, len(argument.default_value or ())}:
                 return f"a list of length {len(value)} for {length} numbers is refused"
         return None
 
