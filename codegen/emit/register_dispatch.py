@@ -200,18 +200,7 @@ def _wrapper(
     sets: _DtypeSets,
 ) -> str:
     name = f"{op.operator.name}" if op.override else f"{namespace}::{op.operator.name}"
-    checks = list(list_lines(signature, kernel.lengths))
-    checks += [f'  check_defined("{name}", "{t.name}", {t.parameter});' for t in kernel.required]
-    checks += [
-        f'  check_length("{name}", "{c.argument}", {c.parameter}, {_numbers(c.lengths)});'
-        for c in kernel.lengths
-    ]
-    checks += [f'  SameDevice same_device("{name}");'] if kernel.device_checks else []
-    checks += [f'  same_device.check("{t.name}", {t.parameter});' for t in kernel.device_checks]
-    checks += [
-        f'  {sets[c.dtypes]}.check("{name}", "{c.argument}", {c.parameter});'
-        for c in kernel.dtype_checks
-    ]
+    checks = _checks(name, kernel, signature, sets)
     if kernel.structured:
         name = f"{namespace}::{op.operator.name.base}"
         return fill(
@@ -239,6 +228,23 @@ def _wrapper(
         tries="try " if kernel.speaks_for else "",
         catches=_CATCHES.replace("$name", name) if kernel.speaks_for else "",
     )
+
+
+def _checks(name: str, kernel: KernelPlan, signature: Signature, sets: _DtypeSets) -> list[str]:
+    """The statements that look at the arguments before anything is done with them."""
+    checks = list(list_lines(signature, kernel.lengths))
+    checks += [f'  check_defined("{name}", "{t.name}", {t.parameter});' for t in kernel.required]
+    checks += [
+        f'  check_length("{name}", "{c.argument}", {c.parameter}, {_numbers(c.lengths)});'
+        for c in kernel.lengths
+    ]
+    checks += [f'  SameDevice same_device("{name}");'] if kernel.device_checks else []
+    checks += [f'  same_device.check("{t.name}", {t.parameter});' for t in kernel.device_checks]
+    checks += [
+        f'  {sets[c.dtypes]}.check("{name}", "{c.argument}", {c.parameter});'
+        for c in kernel.dtype_checks
+    ]
+    return checks
 
 
 def _numbers(values: Iterable[int]) -> str:
