@@ -61,7 +61,8 @@ class Overload:
             value, length = given.get(argument.name), argument.N
             if not (length and length > 1 and isinstance(value, list)):
                 continue
-            if len(value) not in {length, 1, len(argument.default_value or ())}:
+            default = argument.default_value
+            if len(value) not in {length, 1, length if default is None else len(default)}:
                 return f"a list of length {len(value)} for {length} numbers is refused"
         return None
 
