@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two YAML files in, the C++ of an operator library out.
 
-    text --load--> model --analysis--> Plan --emit/*--> files --output--> disk
+    text --spec--> records --analysis--> Plan --emit--> files --output--> disk
 
-Read the modules in this order: ``errors`` (where a mistake is), ``schema`` (the operator
-signature), ``model`` (one record per YAML entry), ``load`` (YAML to model), ``formula`` (what a
-gradient formula names), ``analysis`` (every decision, the Plan; ``dispatch_analysis``,
-``structured_analysis`` and ``autograd_analysis`` make its parts), ``type_table`` and ``cpp_names``
-(schema types and names in C++), ``template`` and ``output`` (text and files), and one module of
-``emit`` per artefact.
+The packages, each of which imports only what stands before it:
 
-Nothing here imports torch, torchgen or a compiled library, and no module imports a later one.
+    errors      where a mistake is, and how all of a run are collected
+    schema      the signature of an operator, as PyTorch's dispatcher has it
+    spec        the two YAML languages: a record an entry, and the reader of files
+    cpp         how C++ is spelled: names, types, defaults, templates, the folding of lines
+    output      generated files as values, and the one place that touches the disk
+    plan        what will be generated, as plain values
+    formula     what formulas of gradients and tangents name, call and save
+    analysis    records to the Plan: every decision; begin at ``analysis/library.py``
+    emit        the Plan to files, one module an artefact; it knows cpp, output and plan
+
+Nothing here imports torch, torchgen or a compiled library.
 """

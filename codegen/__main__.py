@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from . import cpp_names
-from .analysis import RESERVED_NAMESPACES, plan_library
-from .derivative_helpers import read_topics
+from .analysis.library import RESERVED_NAMESPACES, plan_library
+from .cpp import names as cpp_names
 from .emit import (
     autograd_nodes,
     derivative_helpers,
@@ -32,11 +31,12 @@ from .emit import (
     ufunc_kernels,
 )
 from .errors import Errors, SpecError
-from .load import load_derivatives, load_operators
+from .formula.helper_topics import read_topics
+from .formula.torch_functions import installed_functions
 from .output import FileSet
-from .plan import Plan
-from .schema_parser import LONGEST_NAME
-from .torch_functions import installed_functions
+from .plan.library import Plan
+from .schema.parser import LONGEST_NAME
+from .spec.load import load_derivatives, load_operators
 
 EMITTERS = (
     library,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .layout import fold
+from .cpp.folding import fold
 
 MANIFEST = "manifest.json"
 _ROLES = ("sources", "headers", "python_sources", "python")  # its lists of files

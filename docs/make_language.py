@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes docs/language.md from the fields of codegen/model.py: `python docs/make_language.py`.
+"""Writes docs/language.md from the fields of codegen/spec/model.py: `python docs/make_language.py`.
 
 A test compares the page with what this writes, so that it cannot drift from what is accepted.
 """
@@ -12,19 +12,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from codegen.analysis import RESERVED_NAMESPACES  # noqa: E402
-from codegen.dispatch_keys import COMPOSITE_KEYS, DISPATCH_KEYS  # noqa: E402
-from codegen.load import TAGS  # noqa: E402
-from codegen.model import Derivative, Operator  # noqa: E402
-from codegen.saved_attributes import ATTRIBUTES  # noqa: E402
-from codegen.schema_parser import parse_schema  # noqa: E402
-from codegen.spec_keys import spec_keys  # noqa: E402
-from codegen.type_table import argument_type  # noqa: E402
+from codegen.analysis.library import RESERVED_NAMESPACES  # noqa: E402
+from codegen.cpp.types import argument_type  # noqa: E402
+from codegen.formula.attributes import ATTRIBUTES  # noqa: E402
+from codegen.schema.parser import parse_schema  # noqa: E402
+from codegen.spec.dispatch_keys import COMPOSITE_KEYS, DISPATCH_KEYS  # noqa: E402
+from codegen.spec.keys import spec_keys  # noqa: E402
+from codegen.spec.load import TAGS  # noqa: E402
+from codegen.spec.model import Derivative, Operator  # noqa: E402
 
 PAGE = ROOT / "docs" / "language.md"
 
 _HEAD = """\
-<!-- Written by docs/make_language.py from codegen/model.py; edit those. -->
+<!-- Written by docs/make_language.py from codegen/spec/model.py; edit those. -->
 
 # The language of the two files
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..autograd_plan import GradientPlan, NodePlan, SavedKind, SavedPlan
+from ..cpp.template import fill
 from ..output import RESTORE_LINE, File, banner, own_includes
-from ..plan import OperatorPlan, Plan
-from ..template import fill
+from ..plan.autograd import GradientPlan, NodePlan, SavedKind, SavedPlan
+from ..plan.library import OperatorPlan, Plan
 
 _HEADER = """
 $banner

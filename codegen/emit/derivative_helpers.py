@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..cpp.template import fill
 from ..output import File, banner
-from ..plan import Plan
-from ..template import fill
+from ..plan.library import Plan
 
 _SOURCE = """
 $banner

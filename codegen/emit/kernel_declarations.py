@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..cpp.template import fill
 from ..output import File, banner
-from ..plan import OperatorPlan, Plan
-from ..structured_text import declarations, includes
-from ..template import fill
+from ..plan.library import OperatorPlan, Plan
+from .spelling.structured import declarations, includes
 
 _HEADER = """
 $banner

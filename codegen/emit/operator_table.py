@@ -8,10 +8,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ..dtypes import torch_name
+from ..cpp.template import fill
 from ..output import File
-from ..plan import AutogradPlan, OperatorPlan, Plan
-from ..template import fill
+from ..plan.library import AutogradPlan, OperatorPlan, Plan
+from ..spec.dtypes import torch_name
 
 _TABLE = """
 {"namespace": $namespace, "overrides": $overrides, "beside": $beside, "operators": [

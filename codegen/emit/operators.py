@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..list_text import passed
+from ..cpp.template import fill
 from ..output import File, banner
-from ..plan import OperatorPlan, Plan, Signature
-from ..template import fill
+from ..plan.library import OperatorPlan, Plan, Signature
+from .spelling.lists import passed
 
 _HEADER = """
 $banner

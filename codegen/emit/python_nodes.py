@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..autograd_plan import NodePlan, SavedKind
+from ..cpp.template import fill
 from ..output import File, banner
-from ..plan import OperatorPlan, Plan
-from ..template import fill
+from ..plan.autograd import NodePlan, SavedKind
+from ..plan.library import OperatorPlan, Plan
 
 _SHARD = """
 $banner

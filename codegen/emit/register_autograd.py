@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from ..autograd_plan import AutogradPlan
-from ..autograd_text import kernel
-from ..form_text import form_text
+from ..cpp.template import fill
 from ..output import File, banner, own_includes
-from ..plan import OperatorPlan, Plan
-from ..template import fill
+from ..plan.autograd import AutogradPlan
+from ..plan.library import OperatorPlan, Plan
+from .spelling.autograd import kernel
+from .spelling.forms import form_text
 
 _SOURCE = """
 $banner

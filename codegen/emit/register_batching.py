@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..cpp.template import fill
 from ..output import File, banner
-from ..plan import BatchingRule, OperatorPlan, Plan
-from ..template import fill
+from ..plan.library import BatchingRule, OperatorPlan, Plan
 
 _SOURCE = """
 $banner

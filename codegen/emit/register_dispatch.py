@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ..form_text import form_text
-from ..list_text import given, list_lines
+from ..cpp.template import fill
 from ..output import File, banner
-from ..plan import KernelPlan, OperatorPlan, Plan, Signature
-from ..structured_text import call_lines, layout_lines, write_back_lines
-from ..template import fill
+from ..plan.library import KernelPlan, OperatorPlan, Plan, Signature
+from .spelling.forms import form_text
+from .spelling.lists import given, list_lines
+from .spelling.structured import call_lines, layout_lines, write_back_lines
 
 _SOURCE = """
 $banner

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..form_text import form_text, traced_view_text
+from ..cpp.template import fill
 from ..output import File, banner
-from ..plan import OperatorPlan, Plan
-from ..template import fill
+from ..plan.library import OperatorPlan, Plan
+from .spelling.forms import form_text, traced_view_text
 
 _SOURCE = """
 $banner

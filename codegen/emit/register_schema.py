@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..cpp.template import fill
 from ..output import File, banner
-from ..plan import OperatorPlan, OverridePlan, Plan
-from ..template import fill
+from ..plan.library import OperatorPlan, OverridePlan, Plan
 
 _SOURCE = """
 $banner

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..cpp.template import Value, fill
 from ..output import File, banner
-from ..plan import OperatorPlan, Parameter, Plan, StructuredPlan, UfuncPlan
-from ..template import Value, fill
+from ..plan.library import OperatorPlan, Parameter, Plan, StructuredPlan, UfuncPlan
 
 _CPU = """
 $banner

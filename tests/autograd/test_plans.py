@@ -3,9 +3,9 @@
 
 import pytest
 
-from codegen.analysis import plan_library
+from codegen.analysis.library import plan_library
 from codegen.errors import Errors, SpecError
-from codegen.load import load_derivatives, load_operators
+from codegen.spec.load import load_derivatives, load_operators
 
 HEADER = "# SPDX-License-Identifier: BSD-3-Clause\n"
 PAIR = "pair(Tensor self, Tensor other) -> (Tensor, Tensor)"

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codegen.__main__ import main
-from codegen.analysis import plan_library
+from codegen.analysis.library import plan_library
 from codegen.errors import Errors
-from codegen.load import load_derivatives, load_operators
-from codegen.plan import OperatorPlan, Plan
+from codegen.plan.library import OperatorPlan, Plan
+from codegen.spec.load import load_derivatives, load_operators
 
 NATIVE, DERIVATIVES = "native_functions.yaml", "derivatives.yaml"
 

@@ -7,7 +7,7 @@ import pytest
 from spec_runs import operator, plan
 
 from codegen.errors import SpecError
-from codegen.plan import KernelPlan, NodePlan
+from codegen.plan.library import KernelPlan, NodePlan
 
 
 def spec(*schemas: str, dispatch: str = "CPU: kernel", more: str = "") -> str:
@@ -53,7 +53,7 @@ def test_a_library_that_doubles_keeps_each_shard_or_splits_it_in_two() -> None:
 
 @pytest.mark.parametrize(("operators", "shards"), [(1, 1), (64, 1), (65, 2), (160, 4), (5000, 64)])
 def test_shards_are_a_power_of_two(operators: int, shards: int) -> None:
-    from codegen.analysis import _shard_count
+    from codegen.analysis.library import _shard_count
 
     assert _shard_count(operators) == shards
 

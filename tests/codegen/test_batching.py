@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from spec_runs import operator, plan
 
-from codegen.plan import BatchingRule
+from codegen.plan.library import BatchingRule
 
 _BATCHED, _MODE = "FuncTorchBatched", "FuncTorchVmapMode"
 _RANDOM = "  tags: nondeterministic_seeded\n"

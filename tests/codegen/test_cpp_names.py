@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from codegen import cpp_names
+from codegen.cpp import names as cpp_names
 
 
 @pytest.mark.parametrize(

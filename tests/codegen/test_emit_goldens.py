@@ -8,7 +8,7 @@ import unittest
 
 from expecttest import TestCase
 
-from codegen.analysis import plan_library
+from codegen.analysis.library import plan_library
 from codegen.emit import (
     autograd_nodes,
     kernel_declarations,
@@ -25,8 +25,8 @@ from codegen.emit import (
     ufunc_kernels,
 )
 from codegen.errors import Errors
-from codegen.load import load_derivatives, load_operators
 from codegen.output import FileSet
+from codegen.spec.load import load_derivatives, load_operators
 
 # A formula for each tensor, tangents, a fallback, a guarded kernel; a list, an optional and a mask; an
 # in-place form that inherits its formulas; a view; a composite operator with an argument whose name is a C++ keyword;

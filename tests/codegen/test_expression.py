@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.expression import mistake, value_count
+from codegen.formula.expression import mistake, value_count
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.formula import (
+from codegen.formula.attributes import take_attributes
+from codegen.formula.tokens import (
     called_functions,
     free_names,
     grad_indices,
@@ -13,7 +14,6 @@ from codegen.formula import (
     rename,
     root_namespace,
 )
-from codegen.saved_attributes import take_attributes
 
 
 @pytest.mark.parametrize(

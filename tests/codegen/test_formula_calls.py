@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from spec_runs import run
 
-from codegen.formula_calls import qualified_names, unqualified_calls
-from codegen.torch_functions import TorchFunctions
+from codegen.formula.calls import qualified_names, unqualified_calls
+from codegen.formula.torch_functions import TorchFunctions
 
 
 @pytest.mark.parametrize(

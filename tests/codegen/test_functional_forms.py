@@ -11,8 +11,8 @@ import upstream_torchgen as upstream
 from spec_runs import operator, plan
 from torchgen.model import SchemaKind
 
-from codegen.plan import OperatorPlan, Plan
-from codegen.variants import functional_signature
+from codegen.plan.library import OperatorPlan, Plan
+from codegen.schema.forms import functional_signature
 
 # Functional forms and others, an entry each: `NAME` is an operator of a tensor.
 _SCHEMAS = {

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,146 +17,10 @@ from torchext.compat import version
 
 CODEGEN = Path(codegen.__file__).parent
 ROOT = CODEGEN.parent
-# Each module may import those that stand before it in a chain, and no others.
-ORDER = {
-    "errors": [],
-    "lexer": [],
-    "layout": [],
-    "schema_types": [],
-    "schema": ["schema_types"],
-    "schema_parser": ["errors", "lexer", "schema", "schema_types"],
-    "dispatch_keys": [],
-    "dtypes": [],
-    "spec_keys": [],
-    "spec_values": ["errors"],
-    "derivative_model": ["errors", "schema", "spec_keys", "spec_values"],
-    "model": ["derivative_model", "errors", "schema", "spec_keys", "spec_values"],
-    "yaml_reader": ["errors"],
-    "entry_values": [
-        "dispatch_keys", "dtypes", "errors", "model", "schema", "schema_parser", "yaml_reader",
-    ],
-    "derivative_entries": ["dispatch_keys", "entry_values", "model", "yaml_reader"],
-    "load": [
-        "derivative_entries", "dispatch_keys", "entry_values", "errors", "model", "schema",
-        "schema_parser", "spec_keys", "yaml_reader",
-    ],
-    "formula": [],
-    "literals": [],
-    "expression": ["formula", "literals"],
-    "saved_attributes": [],
-    "derivative_helpers": [],
-    "cpp_names": [],
-    "type_table": ["schema"],
-    "cpp_defaults": ["schema"],
-    "call_plan": ["schema"],
-    "autograd_plan": ["call_plan"],
-    "plan": ["autograd_plan", "call_plan", "model", "schema"],
-    "variants": ["schema"],
-    "formula_scope": [
-        "cpp_names", "errors", "formula", "model", "autograd_plan", "schema", "type_table",
-    ],
-    "torch_functions": ["errors"],
-    "formula_calls": [
-        "autograd_plan", "cpp_names", "errors", "formula", "model", "plan", "torch_functions",
-    ],
-    "formula_checks": ["cpp_names", "errors", "expression", "formula", "formula_scope", "model"],
-    "node_analysis": [
-        "cpp_names", "errors", "formula", "formula_checks", "formula_scope", "model",
-        "autograd_plan", "saved_attributes", "schema", "type_table",
-    ],
-    "tangent_analysis": [
-        "cpp_names", "errors", "formula", "formula_checks", "formula_scope", "model",
-        "node_analysis", "autograd_plan",
-    ],
-    "kernel_analysis": [
-        "cpp_names", "formula_scope", "model", "node_analysis", "autograd_plan", "schema",
-        "tangent_analysis",
-    ],
-    "forms": ["errors", "model", "schema", "variants"],
-    "autograd_analysis": [
-        "call_plan", "errors", "formula_scope", "forms", "kernel_analysis", "model",
-        "node_analysis", "autograd_plan", "schema", "type_table",
-    ],
-    "layout_analysis": [
-        "call_plan", "cpp_names", "dispatch_keys", "errors", "model", "plan", "schema",
-        "type_table",
-    ],
-    "call_analysis": ["cpp_defaults", "cpp_names", "autograd_plan", "model", "plan", "type_table"],
-    "precomputed": [
-        "cpp_names", "errors", "model", "plan", "schema", "schema_parser", "type_table",
-    ],
-    "sample_analysis": ["dtypes", "errors", "forms", "model", "schema"],
-    "argument_checks": [
-        "autograd_plan", "call_plan", "cpp_names", "dispatch_keys", "model", "plan", "schema",
-    ],
-    "dtype_analysis": [
-        "call_plan", "cpp_names", "dispatch_keys", "errors", "model", "plan", "schema",
-        "type_table",
-    ],
-    "ufunc_analysis": ["cpp_names", "dtypes", "errors", "model", "plan"],
-    "structured_analysis": [
-        "cpp_names", "errors", "model", "plan", "precomputed", "schema", "type_table",
-        "ufunc_analysis", "variants",
-    ],
-    "shape_vocabulary": ["errors", "model"],
-    "shape_expression": ["cpp_names", "dtypes", "errors", "schema", "shape_vocabulary"],
-    "rule_checks": ["errors", "model", "shape_expression", "shape_vocabulary"],
-    "batching_analysis": [
-        "cpp_names", "errors", "model", "plan", "schema", "shape_expression", "shape_vocabulary",
-        "structured_analysis", "type_table",
-    ],
-    "meta_rules": [
-        "cpp_names", "errors", "model", "rule_checks", "schema", "shape_expression",
-        "shape_vocabulary",
-    ],
-    "rule_calls": [
-        "cpp_names", "call_analysis", "call_plan", "dispatch_keys", "errors", "layout_analysis",
-        "meta_rules",
-        "model", "plan", "schema", "type_table",
-    ],
-    "structured_calls": [
-        "cpp_names", "call_analysis", "call_plan", "dispatch_keys", "layout_analysis", "model",
-        "plan", "schema",
-        "structured_analysis", "type_table",
-    ],
-    "declared_forms": ["call_plan", "forms", "model", "schema", "variants"],
-    "form_tags": ["errors", "model", "schema", "variants"],
-    "dispatch_analysis": [
-        "argument_checks", "cpp_names", "call_analysis", "call_plan", "declared_forms",
-        "dispatch_keys", "dtype_analysis", "errors",
-        "layout_analysis", "meta_rules", "model", "plan", "rule_calls", "structured_analysis",
-        "structured_calls",
-    ],
-    "override_analysis": [
-        "cpp_names", "autograd_plan", "dispatch_analysis", "dispatch_keys", "errors", "model",
-        "plan", "spec_keys",
-    ],
-    "generated_operators": [
-        "autograd_analysis", "errors", "forms", "model", "schema", "variants",
-    ],
-    "analysis": [
-        "argument_checks", "autograd_analysis", "autograd_plan", "batching_analysis",
-        "call_analysis", "cpp_names",
-        "declared_forms", "derivative_helpers", "dispatch_analysis", "errors", "form_tags", "forms",
-        "formula", "formula_calls", "generated_operators", "layout_analysis", "model",
-        "override_analysis", "plan", "rule_calls", "sample_analysis", "structured_analysis",
-        "torch_functions",
-    ],
-    "template": [],
-    "output": ["layout"],
-    "structured_text": ["call_plan", "plan", "template"],
-    "tangent_text": ["autograd_plan", "output", "template"],
-    "list_text": ["call_plan", "plan"],
-    "autograd_text": [
-        "autograd_plan", "list_text", "output", "plan", "tangent_text", "template",
-    ],
-    "form_text": ["call_plan", "schema"],
-}  # fmt: skip
-FOR_EMITTERS = {
-    "autograd_plan", "autograd_text", "call_plan", "dtypes", "form_text", "list_text", "plan",
-    "structured_text", "template",
-    "output",
-}  # fmt: skip
+# Packages and the modules beside them: each may import those that stand before it.
+ORDER = ("errors", "schema", "spec", "cpp", "output", "plan", "formula", "analysis", "emit")
+# What emitters import: how C++ is spelled, what to spell, and the values that a plan holds.
+FOR_EMITTERS = {"cpp", "output", "plan", "emit.spelling", "schema.schema", "spec.dtypes"}
 MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 320, 45
 # Literals that are names of operators only by chance, and what they are here.
 WORDS = {
@@ -182,14 +48,13 @@ WORDS = {
 }
 
 
-def modules() -> dict[str, ast.Module]:
-    """Every module of the generator, by its dotted name below the package."""
-    return {
-        path.relative_to(CODEGEN).with_suffix("").as_posix().replace("/", "."): ast.parse(
-            path.read_text(encoding="utf-8")
-        )
-        for path in sorted(CODEGEN.rglob("*.py"))
-    }
+# every module of the generator, by its dotted name below the package
+PATHS = {
+    path.relative_to(CODEGEN).with_suffix("").as_posix().replace("/", "."): path
+    for path in sorted(CODEGEN.rglob("*.py"))
+}
+MODULES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in PATHS.items()}
+PACKAGES = {name for name in MODULES if name.endswith(".__init__")}
 
 
 def imports(name: str, tree: ast.Module) -> tuple[set[str], set[str]]:
@@ -203,42 +68,52 @@ def imports(name: str, tree: ast.Module) -> tuple[set[str], set[str]]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             others.add((node.module or "").partition(".")[0])
         elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1]
-            if node.module and node.module != "emit":
-                own.add(".".join([*base, node.module]))
-            else:
-                own |= {".".join([*base, node.module or "", a.name]).strip(".") for a in node.names}
-    return {module.replace("..", ".") for module in own}, others
+            parts = package[: len(package) - node.level + 1]
+            base = ".".join([*parts, *filter(None, [node.module])])
+            is_module = base in PATHS
+            own |= {base} if is_module else {f"{base}.{a.name}".strip(".") for a in node.names}
+    return own, others
 
 
-MODULES = modules()
-EMITTERS = [name for name in MODULES if name.startswith("emit.") and name != "emit.__init__"]
+def is_within(module: str, places: Iterable[str]) -> bool:
+    """Whether a module is one of these, or in one of these packages."""
+    return any(module == place or module.startswith(f"{place}.") for place in places)
+
+
+SPELLING = [name for name in MODULES if name.startswith("emit.") and name not in PACKAGES]
+EMITTERS = [name for name in SPELLING if name.count(".") == 1]
 
 
 def test_every_module_has_its_place_in_the_order() -> None:
-    top = {name for name in MODULES if "." not in name} - {"__init__", "__main__"}
+    top = {name.partition(".")[0] for name in MODULES} - {"__init__", "__main__"}
     assert top == set(ORDER)
 
 
-@pytest.mark.parametrize("name", ORDER)
-def test_a_module_imports_only_what_stands_before_it(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(MODULES.keys() - {"__main__"}))
+def test_a_module_imports_only_what_stands_before_its_package(name: str) -> None:
     own, _ = imports(name, MODULES[name])
-    assert own <= set(ORDER[name])
-    positions = list(ORDER)
-    assert all(positions.index(module) < positions.index(name) for module in own)
+    assert own <= MODULES.keys()
+    package = name.partition(".")[0]
+    before = ORDER[: ORDER.index(package)] if package in ORDER else ()
+    assert [module for module in own if not is_within(module, (*before, package))] == []
 
 
-@pytest.mark.parametrize("name", EMITTERS)
+def test_no_imports_run_in_a_circle() -> None:
+    graph = {name: imports(name, tree)[0] for name, tree in MODULES.items()}
+    graphlib.TopologicalSorter(graph).prepare()  # raises on a circle
+
+
+@pytest.mark.parametrize("name", SPELLING)
 def test_an_emitter_imports_the_plan_and_how_to_spell_it(name: str) -> None:
     own, _ = imports(name, MODULES[name])
-    assert own <= FOR_EMITTERS
+    assert [module for module in own if not is_within(module, FOR_EMITTERS)] == []
 
 
 def test_only_the_command_line_knows_all() -> None:
     own, _ = imports("__main__", MODULES["__main__"])
     assert set(EMITTERS) <= own
-    assert {"analysis", "load", "output"} <= own
-    for name in ("__init__", "emit.__init__"):
+    assert {"analysis.library", "spec.load", "output"} <= own
+    for name in ("__init__", *PACKAGES):
         assert imports(name, MODULES[name]) == (set(), set())
 
 
@@ -252,7 +127,7 @@ def test_every_emitter_runs() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_needs_the_standard_library_alone(name: str) -> None:
     _, others = imports(name, MODULES[name])
-    allowed = {"yaml"} if name == "yaml_reader" else set()
+    allowed = {"yaml"} if name == "spec.yaml_reader" else set()
     assert others - set(sys.stdlib_module_names) <= allowed
 
 
@@ -314,7 +189,7 @@ def test_words_that_are_also_operators_are_all_used() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_a_file_and_its_functions_are_small(name: str) -> None:
     tree = MODULES[name]
-    path = CODEGEN / (name.replace(".", "/") + ".py")
+    path = PATHS[name]
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES_OF_A_FILE
     long = {
         node.name: length
@@ -333,15 +208,14 @@ def test_no_two_test_files_have_one_name() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_a_file_says_its_licence_and_its_place(name: str) -> None:
-    path = CODEGEN / (name.replace(".", "/") + ".py")
+    path = PATHS[name]
     assert path.read_text(encoding="utf-8").startswith("# SPDX-License-Identifier: BSD-3-Clause\n")
-    if name != "emit.__init__":
-        assert ast.get_docstring(MODULES[name])
+    assert ast.get_docstring(MODULES[name])
 
 
 def test_names_of_tags_are_those_of_torch() -> None:
     torchgen = pytest.importorskip("torchgen")
-    from codegen.load import TAGS
+    from codegen.spec.load import TAGS
 
     tags = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native" / "tags.yaml"
     entries = yaml.safe_load(tags.read_text(encoding="utf-8"))

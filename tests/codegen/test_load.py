@@ -11,11 +11,11 @@ import pytest
 import yaml
 from spec_runs import output, run
 
-from codegen import load, yaml_reader
-from codegen.dispatch_keys import DISPATCH_KEYS
 from codegen.errors import Errors
-from codegen.model import Derivative, Operator
-from codegen.spec_keys import spec_keys
+from codegen.spec import load, yaml_reader
+from codegen.spec.dispatch_keys import DISPATCH_KEYS
+from codegen.spec.keys import spec_keys
+from codegen.spec.model import Derivative, Operator
 
 
 def operators(tmp_path: Path, text: str) -> list[Operator]:

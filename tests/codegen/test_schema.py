@@ -7,8 +7,8 @@ import dataclasses
 
 import pytest
 
-from codegen.schema import Alias, Argument, OperatorName, Return, Schema, Type
-from codegen.schema_parser import SchemaError, parse_name, parse_schema
+from codegen.schema.parser import SchemaError, parse_name, parse_schema
+from codegen.schema.schema import Alias, Argument, OperatorName, Return, Schema, Type
 
 ROUND_TRIPS = [
     "f() -> ()",

@@ -12,8 +12,8 @@ import torch
 import torchgen
 import yaml
 
-from codegen.schema import Schema, Type
-from codegen.schema_parser import SchemaError, parse_schema
+from codegen.schema.parser import SchemaError, parse_schema
+from codegen.schema.schema import Schema, Type
 from torchext.compat import version
 
 PACKAGED = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native" / "native_functions.yaml"

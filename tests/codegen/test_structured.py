@@ -15,9 +15,9 @@ from torchgen.gen import get_grouped_native_functions
 from torchgen.model import BackendIndex, NativeFunctionsGroup
 from upstream_torchgen import spelling
 
-from codegen.dispatch_keys import is_guarded
 from codegen.errors import SpecError
-from codegen.plan import OperatorPlan, Plan
+from codegen.plan.library import OperatorPlan, Plan
+from codegen.spec.dispatch_keys import is_guarded
 
 
 @cache

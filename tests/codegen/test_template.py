@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.template import fill
+from codegen.cpp.template import fill
 
 
 def test_a_hole_in_a_line_takes_text() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from codegen import cpp_defaults, type_table
-from codegen.schema import Argument
-from codegen.schema_parser import parse_schema
+from codegen.cpp import defaults as cpp_defaults
+from codegen.cpp import types as type_table
+from codegen.schema.parser import parse_schema
+from codegen.schema.schema import Argument
 
 ARGUMENTS = {
     "Tensor": "const at::Tensor&",

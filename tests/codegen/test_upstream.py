@@ -26,12 +26,12 @@ from upstream_specs import (
     generated_text,
 )
 
-from codegen.dispatch_keys import is_guarded
+from codegen.analysis.structured import is_structured_kernel
 from codegen.errors import Location, Source
-from codegen.model import DispatchEntry, Operator
-from codegen.schema_parser import parse_schema
-from codegen.spec_keys import spec_keys
-from codegen.structured_analysis import is_structured_kernel
+from codegen.schema.parser import parse_schema
+from codegen.spec.dispatch_keys import is_guarded
+from codegen.spec.keys import spec_keys
+from codegen.spec.model import DispatchEntry, Operator
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRIES = 2584  # of torch 2.13

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from spec_runs import operator, plan
 
-from codegen.schema_parser import parse_name, parse_schema
-from codegen.variants import derive_schema
+from codegen.schema.forms import derive_schema
+from codegen.schema.parser import parse_name, parse_schema
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ import yaml
 from upstream_torchgen import NATIVE_FUNCTIONS
 
 from codegen.__main__ import EMITTERS, load_plan
-from codegen.model import Operator
 from codegen.output import FileSet
-from codegen.spec_keys import spec_keys
+from codegen.spec.keys import spec_keys
+from codegen.spec.model import Operator
 
 _KEYS = spec_keys(Operator)
 # Keys whose every value is a case of its own; of the others it matters that they are there.

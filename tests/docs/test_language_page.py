@@ -14,8 +14,8 @@ def test_the_page_is_what_the_model_says():
 
 
 def test_the_page_names_every_key():
-    from codegen.model import Derivative, Operator
-    from codegen.spec_keys import spec_keys
+    from codegen.spec.keys import spec_keys
+    from codegen.spec.model import Derivative, Operator
 
     text = (DOCS / "language.md").read_text(encoding="utf-8")
     for record in (Operator, Derivative):

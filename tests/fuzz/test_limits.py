@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from spec_runs import NATIVE, output, run
 
-from codegen import cpp_defaults
-from codegen.schema import Argument
-from codegen.schema_parser import SchemaError, parse_schema
-from codegen.schema_types import BASE_TYPES
+from codegen.cpp import defaults as cpp_defaults
+from codegen.schema.parser import SchemaError, parse_schema
+from codegen.schema.schema import Argument
+from codegen.schema.types import BASE_TYPES
 
 ENTRY = "- func: op{i}(Tensor x, int n=1) -> Tensor\n  dispatch:\n    CPU: op{i}_cpu\n"
 FORMULA = "- name: op{i}(Tensor x, int n=1) -> Tensor\n  x: grad * n\n"

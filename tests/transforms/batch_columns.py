@@ -10,9 +10,9 @@ import torch
 from cases import directions, gradient_of, parts
 from operators import OPERATORS
 
-from codegen.analysis import plan_library
+from codegen.analysis.library import plan_library
 from codegen.errors import Errors
-from codegen.load import load_operators
+from codegen.spec.load import load_operators
 
 SPEC = Path(__file__).parents[2] / "native_functions.yaml"
 

@@ -14,8 +14,8 @@ from table_rows import KINDS, ROWS, registered
 from torch.testing._internal.optests import OpCheckError
 from transform_table import COLUMNS, excuse_of, excused_share
 
-from codegen.model import Operator
-from codegen.spec_keys import spec_keys
+from codegen.spec.keys import spec_keys
+from codegen.spec.model import Operator
 
 ROOT = Path(__file__).resolve().parents[2]
 

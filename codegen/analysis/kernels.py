@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which kernels an operator has: those of its `dispatch:`, and those that are generated."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from ..cpp import names as cpp_names
+from ..errors import Errors
+from ..plan.library import KernelPlan
+from ..spec.dispatch_keys import BACKENDS, COMPOSITE_KEYS, is_guarded, needs_cuda
+from ..spec.model import FALLBACK, DispatchEntry, Operator
+from .argument_checks import with_argument_checks
+from .dtypes import check_dtypes, with_dtype_checks
+from .forms import Forms
+from .layouts import check_layout, laid_out, returned
+from .rule_calls import expected, has_ruled_results, rule_kernels, takes_results
+from .rules import allocates
+from .signatures import checked_tensors, guarded_parameter, optional_tensors, signature_of
+from .structured import Group, is_structured_kernel
+from .structured_calls import structured_kernels
+
+_BATCHED, _UNDER_VMAP = "FuncTorchBatchedDecomposition", "FuncTorchVmapMode"
+_LEGACY_BATCHED = "Batched"
+_MATH_BITS = ("Conjugate", "Negative", "ZeroTensor")
+_AUTOCAST = {
+    "AutocastCPU": "at::kCPU",
+    "AutocastCUDA": "at::kCUDA",
+    "AutocastPrivateUse1": "at::kPrivateUse1",
+}
+_POLICIES = {
+    "lower_precision_fp": "kLowerPrecisionFp", "fp32": "kFp32", "promote": "kPromote",
+}  # fmt: skip
+
+
+def kernels_of(
+    namespace: str, operator: Operator, group: Group | None, forms: Forms, errors: Errors
+) -> tuple[KernelPlan, ...]:
+    """The kernels of an operator; group: that of a structured one."""
+    check_layout(operator, errors)
+    check_dtypes(operator, errors)
+    if operator.manual_kernel_registration:
+        if operator.dispatch is not None:
+            message = "'manual_kernel_registration' and 'dispatch' exclude each other"
+            errors.add(operator.location, message)
+        return ()
+    entries = _entries(operator)
+    generated: tuple[KernelPlan, ...] = ()
+    source = _rule_source(operator)
+    if source is not None:
+        generated = rule_kernels(namespace, operator, source)
+        if not allocates(source):
+            entries = [e for e in entries if not takes_results(e)] + _fallbacks(operator, source)
+        elif operator is not source and (form := forms.declared(operator)) is not None:
+            generated += (KernelPlan("CompositeExplicitAutograd", "", None, declared_form=form),)
+    elif group is not None:
+        signature = signature_of(operator)
+        assert signature is not None  # StructuredAnalysis asked
+        generated = structured_kernels(group, operator, signature)
+        if operator is not group.out:
+            entries += _fallbacks(operator, group.out)
+    elif (form := forms.declared(operator)) is not None:
+        generated = (KernelPlan("CompositeExplicitAutograd", "", None, declared_form=form),)
+    generated += _autocast(operator, errors)
+    keys = {entry.key for entry in (*entries, *generated)}
+    _check_dispatch(operator, entries, keys, errors)
+    named = [_kernel(namespace, operator, entry) for entry in entries]
+    if forms.has_private and not operator.name.is_private:
+        named = [_speaking(kernel) for kernel in named]
+    computing = (*generated, *named)
+    computing = with_dtype_checks(source or (group.out if group else operator), computing)
+    kernels = tuple(with_argument_checks(operator, computing))
+    kernels += _written_meta(namespace, operator, keys)
+    is_traced = forms.traced(operator) is not None
+    batched = _legacy_batched(operator, kernels)
+    passed = _passed_by(operator, kernels)
+    return (*kernels, *_decompositions(operator, kernels, is_traced), *batched, *passed)
+
+
+def _passed_by(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:
+    """The keys of lazy conjugation and the like, whose fallbacks would write the values of a copy
+    to what an operator makes a view of itself; for ATen's in-place views they are passed by too."""
+    own = {kernel.key for kernel in kernels}
+    for key in _MATH_BITS if operator.is_inplace_view else ():
+        if key not in own:
+            yield KernelPlan(key, "", None, is_declared=False, is_fallthrough=True)
+
+
+def _written_meta(namespace: str, operator: Operator, keys: set[str]) -> tuple[KernelPlan, ...]:
+    """The Meta kernel of an operator that only writes to what it is given, and leaves its shape as
+    it is; an out= form may resize, and a result that may be missing is new then."""
+    func = operator.func
+    is_given = all(a and a.type.name != "Optional" for a in func.written_results)
+    resizes = func.is_out or operator.is_inplace_view
+    if not func.mutated or not is_given or resizes or keys & {"Meta", *COMPOSITE_KEYS}:
+        return ()
+    signature = signature_of(operator)
+    if signature is None:
+        return ()
+    results = returned(operator, signature)
+    kernel = KernelPlan("Meta", "", signature, returned=results, is_declared=False)
+    kernel = dataclasses.replace(kernel, expected=expected(namespace, operator))
+    return tuple(with_argument_checks(operator, (kernel,)))
+
+
+def _legacy_batched(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:
+    """The composite kernel that makes a view of a batch of tangents, as torch.autograd batches them
+    (`is_grads_batched`), whose fallback takes no views."""
+    own = {kernel.key for kernel in kernels}
+    if operator.func.is_view and not operator.func.mutated and _LEGACY_BATCHED not in own:
+        for kernel in kernels:
+            if kernel.key == "CompositeExplicitAutograd":
+                yield dataclasses.replace(
+                    kernel, key=_LEGACY_BATCHED, is_declared=False, view_function="batched_view"
+                )
+
+
+def _decompositions(
+    operator: Operator, kernels: tuple[KernelPlan, ...], is_traced: bool
+) -> Iterator[KernelPlan]:
+    """The composite kernels that run under vmap and torch.func.functionalize, where torch does not
+    look for them by itself; is_traced: another form stands in for calls of the latter."""
+    own = {kernel.key for kernel in kernels}
+    for kernel in kernels:
+        if kernel.key != "CompositeImplicitAutograd":
+            continue
+        if operator.vmap is None and not own & {_BATCHED, "FuncTorchBatched"}:
+            yield dataclasses.replace(kernel, key=_BATCHED, is_declared=False)
+            is_alone = own == {"CompositeImplicitAutograd"}  # no autocast, no formula is above it
+            if is_alone and not operator.func.is_out:
+                # Where no argument is batched its parts may draw random numbers all the same.
+                yield dataclasses.replace(kernel, key=_UNDER_VMAP, is_declared=False)
+        has_aliases = operator.func.mutated or operator.func.is_view
+        if has_aliases and not is_traced and "Functionalize" not in own:
+            yield dataclasses.replace(kernel, key="Functionalize", is_declared=False)
+
+
+def named_kernels(namespace: str, operator: Operator, errors: Errors) -> tuple[KernelPlan, ...]:
+    """The kernels that an entry names for an operator that PyTorch defines, and nothing else."""
+    check_layout(operator, errors)
+    entries = operator.dispatch or ()
+    # A key may fall back to PyTorch's own CPU kernel.
+    _check_dispatch(operator, list(entries), {"CPU"}, errors)
+    return tuple(_kernel(namespace, operator, entry) for entry in entries)
+
+
+def _autocast(operator: Operator, errors: Errors) -> tuple[KernelPlan, ...]:
+    """The kernels that cast the arguments of an operator with `autocast:`."""
+    if operator.autocast is None:
+        return ()
+    if operator.func.mutated:
+        message = "'autocast' would cast what the operator writes to"
+        errors.add(operator.at("autocast"), message, "give it to the functional form")
+    for entry in operator.dispatch or ():
+        if entry.key in _AUTOCAST or entry.key == "Autocast":
+            errors.add(entry.location, f"'autocast' has a kernel for {entry.key}")
+    policy = _POLICIES[operator.autocast]
+    return tuple(
+        KernelPlan(key, "", None, autocast=f"AutocastPolicy::{policy}, {device}")
+        for key, device in _AUTOCAST.items()
+    )
+
+
+def _entries(operator: Operator) -> list[DispatchEntry]:
+    """The entries of `dispatch:` that name plain kernels."""
+    if operator.origin or operator.structured or operator.structured_delegate is not None:
+        return [e for e in operator.dispatch or () if not is_structured_kernel(operator, e)]
+    if operator.dispatch is None:
+        name = _default_kernel_name(operator)
+        return [DispatchEntry("CompositeImplicitAutograd", name, operator.location)]
+    return list(operator.dispatch)
+
+
+def _rule_source(operator: Operator) -> Operator | None:
+    """The entry whose `meta:` rules the operator, and whose kernels are given its results."""
+    if has_ruled_results(operator):
+        return operator
+    is_declared = operator.origin is not None and operator.func.is_out
+    return operator.origin if is_declared and has_ruled_results(operator.origin) else None
+
+
+def _fallbacks(operator: Operator, out: Operator) -> list[DispatchEntry]:
+    """The keys on which the whole operator falls back, if the form does not say otherwise."""
+    own = {e.key for e in operator.dispatch or () if operator is not out}
+    return [e for e in out.dispatch or () if e.kernel == FALLBACK and e.key not in own]
+
+
+def _default_kernel_name(operator: Operator) -> str:
+    name = operator.func.name.base + ("_out" if operator.func.is_out else "")
+    return cpp_names.identifier(name)
+
+
+def _check_dispatch(
+    operator: Operator, entries: list[DispatchEntry], keys: set[str], errors: Errors
+) -> None:
+    places = {entry.key: entry for entry in entries}
+    for entry in entries:
+        if entry.kernel == FALLBACK and "CPU" not in keys:
+            message = f"'{FALLBACK}' for {entry.key} runs the CPU kernel, and there is none"
+            errors.add(entry.location, message, "name a kernel for CPU")
+        if not cpp_names.is_qualified(entry.kernel):
+            errors.add(entry.location, f"a kernel cannot be called '{entry.kernel}' in C++")
+        if entry.kernel == FALLBACK and (entry.key not in BACKENDS or entry.key in ("CPU", "Meta")):
+            errors.add(entry.location, f"{entry.key} cannot fall back to the CPU")
+        elif entry.kernel == FALLBACK and (why := _why_no_copies(operator)) is not None:
+            message = f"'{operator.func.name}' cannot fall back to the CPU: {why}"
+            errors.add(entry.location, message, f"name a kernel for {entry.key}")
+    both = [k for k in ("CompositeImplicitAutograd", "CompositeExplicitAutograd") if k in places]
+    if len(both) > 1:
+        message = f"{both[0]} and {both[1]} exclude each other"
+        hint = "an operator differentiates through its parts or by its own formula"
+        errors.add(places[both[1]].location, message, hint)
+
+
+def _why_no_copies(operator: Operator) -> str | None:
+    """Why a call on copies of the arguments does not do what the operator does."""
+    func = operator.func
+    if func.is_view:
+        return "it returns a view, and a copy's view shares no memory with it"
+    if "inplace_view" in operator.tags:
+        return "it changes sizes and strides of its argument in place"
+    if not any(a.type.is_tensor_like for a in func.arguments):
+        return "it makes tensors, and takes none that could be copied"
+    if operator.draws_numbers:
+        return "it draws random numbers, and the generator of the CPU is not that of the device"
+    return None
+
+
+def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelPlan:
+    cuda = needs_cuda(entry.key)
+    if entry.kernel == FALLBACK:
+        check = "RandomNumbers::kRefused, DeviceCheck::kNone"
+        template = check if operator.device_check == "NoCheck" else ""
+        return KernelPlan(entry.key, "", None, fallback=f"cpu_fallback<{template}>")
+    space, _, name = entry.kernel.rpartition("::")
+    function = f"{space or namespace}::native::{name}"
+    signature = signature_of(operator, symint="_symint" in name)
+    if signature is None:
+        return KernelPlan(entry.key, function, signature, needs_cuda=cuda)
+    guarded = is_guarded(entry.key)
+    arguments = laid_out(operator, entry.key)
+    return KernelPlan(
+        entry.key,
+        function,
+        signature,
+        device_checks=checked_tensors(operator, signature) if guarded else (),
+        device_guard=guarded_parameter(operator, signature) if guarded else None,
+        needs_cuda=cuda,
+        laid_out=arguments,
+        returned=returned(operator, signature) if any(a.is_written for a in arguments) else None,
+        optionals=optional_tensors(operator),
+        expected=expected(namespace, operator),
+        viewed=_viewed(operator) if entry.key != "CompositeImplicitAutograd" else (),
+    )
+
+
+def _speaking(kernel: KernelPlan) -> KernelPlan:
+    """The kernel, whose errors name its operator where it may call private ones."""
+    calls = kernel.key in COMPOSITE_KEYS and kernel.signature is not None
+    return dataclasses.replace(kernel, speaks_for=calls)
+
+
+def _viewed(operator: Operator) -> tuple[str, ...]:
+    """The parameters whose tensors the operator's only result is a view of."""
+    func = operator.func
+    if not func.is_view or len(func.returns) > 1:
+        return ()
+    sources = [a for a in func.arguments if a.is_returned_as(func.returns[0])]
+    return tuple(cpp_names.parameter_name(a.name) for a in sources)

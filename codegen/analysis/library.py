@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators and derivatives to a Plan: names, groups and shards, and what the other analyses say.
+
+Reads model records, notes in Errors what concerns several entries or the C++ they become, and
+returns values. Kernels are decided on in ``kernels``, structured operators in ``structured``, what
+a backward node saves and computes in ``differentiation``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+
+from ..cpp import names as cpp_names
+from ..errors import Errors
+from ..formula.calls import CallChecks, formula_headers
+from ..formula.helper_topics import Topic, needed_topics
+from ..formula.tokens import called_functions
+from ..formula.torch_functions import TorchFunctions
+from ..plan.autograd import AutogradPlan
+from ..plan.library import BatchingRule, KernelPlan, OperatorPlan, Parameter, Plan, Signature
+from ..spec.model import Derivative, Operator
+from .argument_checks import repeated_numbers
+from .batching import batching_rule, served
+from .differentiation import AutogradAnalysis
+from .form_tags import FormTags
+from .forms import Forms
+from .functional_forms import FunctionalForms
+from .generated_operators import operators_beside, with_variants
+from .kernels import kernels_of
+from .layouts import layout_tags
+from .overrides import own_derivatives, plan_override
+from .rule_calls import rule_plan
+from .samples import SampleAnalysis
+from .signatures import signature_of
+from .structured import Group, StructuredAnalysis
+
+# Namespaces inside a library's own: no function can have these names.
+_KERNEL_NAMESPACES = ("meta", "native")
+# Parsing torch's headers takes most of the time of a shard with fewer entries.
+_OPERATORS_PER_SHARD = 64
+_MOST_SHARDS = 64
+# Names that a library's namespace would hide or clash with in generated code.
+RESERVED_NAMESPACES = "at aten c10 caffe2 native prim prims std torch torchext".split()
+
+
+def plan_library(
+    namespace: str,
+    specs: tuple[str, ...],
+    operators: Iterable[Operator],
+    derivatives: Iterable[Derivative],
+    errors: Errors,
+    topics: Iterable[Topic] = (),
+    torch_functions: TorchFunctions | None = None,
+) -> Plan:
+    """The plan of a library; mistakes are noted and the entries that have them are left out."""
+    declared = with_variants(list(operators), errors)
+    own = [op for op in declared if not op.is_override]
+    formulas = own_derivatives(derivatives, errors)
+    analyses = _OwnOperators(namespace, own, formulas, errors)
+    everything = [*declared, *analyses.beside]
+    shards = _shard_count(len(everything))
+    plans = []
+    for operator in everything:
+        group = _group(operator.origin if operator.beside else operator)
+        shard = zlib.crc32(group.encode()) % shards
+        with errors.about(str(operator.name)):
+            if operator.is_override:
+                plans.append(plan_override(namespace, operator, group, shard, errors))
+            else:
+                plans.append(analyses.plan(operator, group, shard))
+    _check_namespace(namespace, own, errors)
+    _check_handles(plans, errors)
+    _check_parameters(plans, errors)
+    headers = formula_headers(formulas)
+    plan = Plan(namespace, specs, shards, tuple(_with_api(_with_casts(plans))), headers)
+    CallChecks(namespace, plan.operators, torch_functions, errors).check(formulas)
+    called = set().union(*map(called_functions, plan.formulas()))
+    return dataclasses.replace(plan, helper_topics=needed_topics(topics, called))
+
+
+class _OwnOperators:
+    """What the other analyses say of the operators that the library defines."""
+
+    def __init__(
+        self,
+        namespace: str,
+        operators: list[Operator],
+        derivatives: list[Derivative],
+        errors: Errors,
+    ) -> None:
+        self.namespace, self.errors = namespace, errors
+        self.functional = forms = FunctionalForms(operators, errors)
+        self.form_tags = FormTags(operators, errors)
+        self.autograd = AutogradAnalysis(namespace, operators, derivatives, forms, errors)
+        self.beside = tuple(operators_beside(operators, forms, self.autograd.saves_written))
+        operators = [*operators, *self.beside]
+        self.structured = StructuredAnalysis(namespace, operators, errors)
+        self.forms = Forms(forms, operators)
+        self.samples = SampleAnalysis(operators, forms, errors)
+
+    def plan(self, operator: Operator, group: str, shard: int) -> OperatorPlan:
+        """The plan of one of them."""
+        structured = self.structured.group(operator)
+        kernels = kernels_of(self.namespace, operator, structured, self.forms, self.errors)
+        autograd = self.autograd.plan(operator)
+        return OperatorPlan(
+            operator=operator,
+            group=group,
+            shard=shard,
+            tags=_tags(operator, self.form_tags.tag(operator)),
+            handle=cpp_names.handle_name(operator.name.identifier),
+            signature=signature_of(operator),
+            api_name=None,
+            api=None,
+            kernels=kernels,
+            autograd=autograd,
+            autograd_by_key=self.autograd.by_key(operator),
+            structured=self.structured.plan(operator),
+            rule=rule_plan(self.namespace, operator, self.errors),
+            traced=self.forms.traced(operator),
+            traced_view=self.forms.traced_view(operator),
+            batching=self._batching(operator, structured, kernels, autograd),
+            form_of=self.forms.compared_with(operator),
+            samples=self.samples.samples(operator),
+        )
+
+    def _batching(
+        self,
+        operator: Operator,
+        group: Group | None,
+        kernels: Iterable[KernelPlan],
+        autograd: AutogradPlan,
+    ) -> BatchingRule | None:
+        """How the operator serves a batch of torch.vmap."""
+        rule = batching_rule(operator, group, self.forms.batched(operator), self.errors)
+        forms = (operator, operator.origin, self.functional.of(operator))
+        draws = any(form.draws_numbers for form in forms if form)
+        keys = {kernel.key for kernel in kernels}
+        return served(operator, rule, keys, draws, autograd.is_ignored)
+
+
+def _shard_count(operators: int) -> int:
+    """A power of two, so that few operators move to another shard when it grows."""
+    wanted = max(1, math.ceil(operators / _OPERATORS_PER_SHARD))
+    return min(_MOST_SHARDS, 1 << (wanted - 1).bit_length())
+
+
+def _group(operator: Operator) -> str:
+    """`mul` for mul, mul_ and mul.out: a lower-case file name."""
+    base = operator.func.name.base
+    return (base if base.startswith("__") else base.rstrip("_") or base).lower()
+
+
+def _tags(operator: Operator, form: str | None) -> tuple[str, ...]:
+    """Those of the entry, that of its form, and what follows from its other keys."""
+    tags = dict.fromkeys(operator.tags)
+    if form:
+        tags.setdefault(form)
+    tags.update(dict.fromkeys(layout_tags(operator)))
+    if operator.pt2_compliant:
+        tags.setdefault("pt2_compliant_tag")
+    return tuple(tags)
+
+
+def _check_namespace(namespace: str, operators: list[Operator], errors: Errors) -> None:
+    for operator in operators:
+        own = operator.func.name.namespace
+        if own and own != namespace:
+            message = f"operator of namespace '{own}' in a library for namespace '{namespace}'"
+            with errors.about(str(operator.name)):
+                errors.add(operator.location, message)
+        if operator.func.name.base in _KERNEL_NAMESPACES and not operator.origin:
+            message = f"an operator cannot be called '{operator.func.name.base}'"
+            with errors.about(str(operator.name)):
+                errors.add(operator.location, message, "the kernels' C++ namespace has this name")
+
+
+def _check_parameters(plans: list[OperatorPlan], errors: Errors) -> None:
+    """`default` and `default_` would both be the C++ parameter `default_`."""
+    for plan in plans:
+        names = [p.name for p in plan.signature.parameters] if plan.signature else []
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            with errors.about(str(plan.operator.name)):
+                message = f"two arguments of '{plan.operator.name}' would be '{twice}' in C++"
+                errors.add(plan.operator.location, message)
+
+
+def _check_handles(plans: list[OperatorPlan], errors: Errors) -> None:
+    """`a.b` and `a_b` would both be the C++ handle `a_b`."""
+    seen: dict[str, OperatorPlan] = {}
+    for plan in plans:
+        first = seen.setdefault(plan.handle, plan)
+        if first is not plan:
+            message = f"'{plan.operator.name}' has the C++ name of '{first.operator.name}'"
+            hint = (
+                f"both are '{plan.handle}'; that one stands on line {first.operator.location.line}"
+            )
+            with errors.about(str(plan.operator.name)):
+                errors.add(plan.operator.location, message, hint)
+
+
+def _with_casts(plans: list[OperatorPlan]) -> list[OperatorPlan]:
+    """Mark the kernels whose name alone does not tell which C++ overload is meant."""
+    types: dict[str, set[str]] = {}
+    for kernel in (k for plan in plans for k in plan.kernels if k.signature):
+        types.setdefault(kernel.function, set()).add(kernel.declared.type)
+    overloaded = {name for name, found in types.items() if len(found) > 1}
+
+    def marked(kernel: KernelPlan) -> KernelPlan:
+        if kernel.function not in overloaded:
+            return kernel
+        return dataclasses.replace(kernel, is_overloaded=True)
+
+    return [dataclasses.replace(p, kernels=tuple(map(marked, p.kernels))) for p in plans]
+
+
+def _with_api(plans: list[OperatorPlan]) -> list[OperatorPlan]:
+    """Name the functions of the C++ API.
+
+    Overloads share a name where C++ can tell them apart; otherwise, and where one only differs in
+    which tensors it writes to or in integers that are a SymInt (an lvalue or a literal would pick
+    it silently), each has its overload in its name, so that no name means one of several.
+    """
+    apis = {plan.handle: api for plan in plans if (api := _api(plan)) is not None}
+    types = {p.handle: _told_apart(p, apis[p.handle]) for p in plans if p.handle in apis}
+    schemas = {plan.handle: plan.operator.func for plan in plans}
+    names = {h: schemas[h].name.base + ("_out" if schemas[h].is_out else "") for h in apis}
+    while clashing := _clashing(names, types):
+        names |= {handle: handle for handle in clashing}
+    return [_with_name(p, names, apis[p.handle]) if p.handle in apis else p for p in plans]
+
+
+def _with_name(plan: OperatorPlan, names: dict[str, str], api: Signature) -> OperatorPlan:
+    """The plan with its function's name, and that which ATen gives to one that takes SymInt."""
+    name = names[plan.handle]
+    types = {type_.name for a in plan.operator.func.arguments for type_ in a.type.walk()}
+    twin = f"{name}_symint"
+    has_twin = "SymInt" in types and twin not in names.values()
+    return dataclasses.replace(
+        plan,
+        api_name=cpp_names.identifier(name),
+        symint_api_name=twin if has_twin else None,
+        api=api,
+        repeated=tuple(repeated_numbers(plan.operator)),
+    )
+
+
+def _api(plan: OperatorPlan) -> Signature | None:
+    """The type of an operator's function: what an out= form writes to stands first. What no
+    entry declares has none."""
+    operator, signature = plan.operator, plan.signature
+    if signature is None or operator.manual_cpp_binding or operator.beside is not None:
+        return None
+    outs = {cpp_names.parameter_name(a.name) for a in operator.func.arguments if a.is_out}
+    first = [p for p in signature.parameters if p.name in outs]
+    rest = [p for p in signature.parameters if p.name not in outs]
+    no_default = {cpp_names.parameter_name(name) for name in operator.cpp_no_default_args}
+    return Signature(signature.result, tuple(_with_defaults([*first, *rest], no_default)))
+
+
+def _told_apart(plan: OperatorPlan, api: Signature) -> tuple[str, ...]:
+    """What tells a call of an operator's function from that of one of the same name."""
+    without_symint = signature_of(plan.operator, symint=False)
+    types = {p.name: p.type for p in without_symint.parameters} if without_symint else {}
+    return tuple(types.get(p.name, p.type).replace("const ", "") for p in api.parameters)
+
+
+def _clashing(names: dict[str, str], types: dict[str, tuple[str, ...]]) -> list[str]:
+    """The handles of functions that share name and types with another one, and could have their
+    handle's name, which no other has."""
+    counts = Counter((name, types[handle]) for handle, name in names.items())
+    return [h for h, name in names.items() if counts[name, types[h]] > 1 and h != name]
+
+
+def _with_defaults(parameters: list[Parameter], no_default: set[str]) -> list[Parameter]:
+    """The parameters with defaults where C++ allows them: none before one that has none."""
+    found: list[Parameter] = []
+    for parameter in reversed(parameters):
+        follows = found and found[-1].default is None
+        if parameter.name in no_default or follows:
+            parameter = dataclasses.replace(parameter, default=None)
+        found.append(parameter)
+    return found[::-1]

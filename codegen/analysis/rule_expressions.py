@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The expressions of `meta:`: Python's syntax, a few types, and the C++ that computes them.
+
+Everything is computed with SymInt, so that one rule serves eager calls and traced ones. The
+functions that the C++ calls are those of torchext/shape.h.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..cpp import names as cpp_names
+from ..errors import did_you_mean
+from ..schema.schema import Argument
+from ..spec.dtypes import SCALAR_TYPES
+from .rule_vocabulary import (
+    ATTRIBUTES,
+    COMPARISONS,
+    DYNAMIC,
+    FUNCTIONS,
+    KINDS,
+    LISTS,
+    OPERATORS,
+    Mistake,
+    Value,
+    article,
+    literal,
+)  # fmt: skip
+
+
+class Translator:
+    """Turns the expressions of one operator into C++."""
+
+    def __init__(self, arguments: tuple[Argument, ...]) -> None:
+        self.arguments = {a.name: a for a in arguments}
+        self.dynamic: str | None = None  # C++ of a size that only the values tell; {}: its bound
+        self.local: dict[str, Value] = {}  # the value that a loop is at, by its name
+
+    def established(self, condition: ast.expr) -> frozenset[str]:
+        """The optional values that are there where a condition holds."""
+        return self._established(condition)[0]
+
+    def value(self, node: ast.expr, *kinds: str) -> Value:
+        """The C++ of an expression of one of these kinds; raises Mistake."""
+        method: Callable[[ast.expr], Value] | None = getattr(self, type(node).__name__, None)
+        if method is None:
+            raise Mistake(node, f"'{ast.unparse(node)}' means nothing in a rule")
+        found = method(node)
+        if kinds and found.kind not in kinds:
+            wanted = "a list" if kinds == LISTS else " or ".join(map(article, kinds))
+            raise Mistake(node, f"expected {wanted}, got {article(found.kind)}")
+        return found
+
+    def Name(self, node: ast.Name) -> Value:
+        name = node.id
+        if name in self.local:
+            return self.local[name]
+        if name in self.arguments:
+            type_ = self.arguments[name].type
+            kind = KINDS.get(type_.bare().plain)
+            if kind is None:
+                raise Mistake(node, f"a rule cannot use '{name}', which is a '{type_}'")
+            label = cpp_names.parameter_name(name)
+            if type_.bare().plain == "Scalar":
+                label = f'shape::real(op, "{name}", {label})'
+            return Value(kind, f"shape::sizes({label})" if kind == "shape" else label)
+        if self._is_dynamic(node):
+            return Value("size", self._dynamic("std::nullopt"))
+        if name in SCALAR_TYPES:
+            return Value("dtype", f"at::ScalarType::{SCALAR_TYPES[name]}")
+        words = [DYNAMIC] if self.dynamic else []
+        hint = did_you_mean(name, [*self.arguments, *self.local, *SCALAR_TYPES, *words])
+        hint = hint or did_you_mean(name, self.arguments, "the arguments are")
+        raise Mistake(node, f"unknown argument '{name}'", hint)
+
+    def _is_dynamic(self, node: ast.expr) -> bool:
+        is_word = isinstance(node, ast.Name) and node.id == DYNAMIC
+        return is_word and self.dynamic is not None and DYNAMIC not in self.arguments
+
+    def _dynamic(self, bound: str) -> str:
+        return (self.dynamic or "{}").format(bound)
+
+    def Constant(self, node: ast.Constant) -> Value:
+        if isinstance(node.value, bool):
+            return Value("bool", "true" if node.value else "false")
+        if isinstance(node.value, int):
+            if node.value >= 1 << 63:
+                raise Mistake(node, "a number that no integer of C++ can hold")
+            return Value("int", str(node.value))
+        if isinstance(node.value, float) and math.isfinite(node.value):
+            return Value("float", repr(node.value))
+        if isinstance(node.value, str):
+            return Value("str", f"c10::string_view({literal(node.value)})")
+        raise Mistake(node, f"'{ast.unparse(node)}' means nothing in a rule")
+
+    def UnaryOp(self, node: ast.UnaryOp) -> Value:
+        if isinstance(node.op, ast.USub):
+            value = self.value(node.operand, "int", "float")
+            is_number = isinstance(node.operand, ast.Constant)
+            cpp = f"-{value.cpp}" if is_number else f"(-({value.cpp}))"
+            return Value(value.kind, cpp, value.uses)
+        if isinstance(node.op, ast.Not):
+            value = self.value(node.operand, "bool")
+            return Value("bool", f"shape::negated({value.cpp})", value.uses)
+        raise Mistake(node, f"'{ast.unparse(node)}' means nothing in a rule")
+
+    def BinOp(self, node: ast.BinOp) -> Value:
+        left = self.value(node.left, "int", "shape")
+        right = self.value(node.right, left.kind)
+        uses = left.uses | right.uses
+        if left.kind == "shape":
+            if not isinstance(node.op, ast.Add):
+                raise Mistake(node, "shapes can be joined by + only")
+            return Value("shape", f"shape::concat({left.cpp}, {right.cpp})", uses)
+        form = OPERATORS.get(type(node.op))
+        if form is None:
+            raise Mistake(node, f"'{ast.unparse(node)}' is none of + - * // %")
+        text = f'"{ast.unparse(node)}"'
+        if isinstance(node.left, (ast.Constant, ast.UnaryOp)):
+            left = Value("int", f"c10::SymInt({left.cpp})", left.uses)
+        cpp = form.format(left.cpp, right.cpp, text=text)
+        return Value("int", cpp, uses)
+
+    def Tuple(self, node: ast.Tuple | ast.List) -> Value:
+        kinds = ("int", "size") if self.dynamic else ("int",)
+        values = [self.value(item, *kinds) for item in node.elts]
+        uses = frozenset().union(*(value.uses for value in values))
+        return Value("shape", f"c10::SymDimVector{{{', '.join(v.cpp for v in values)}}}", uses)
+
+    List = Tuple
+
+    def Attribute(self, node: ast.Attribute) -> Value:
+        value = self.value(node.value, "tensor", "tensor?")
+        if node.attr not in ATTRIBUTES:
+            hint = did_you_mean(node.attr, ATTRIBUTES, "it can be")
+            raise Mistake(node, f"a tensor has no '{node.attr}' in a rule", hint)
+        kind, call = ATTRIBUTES[node.attr]
+        is_optional = value.kind == "tensor?"
+        uses = value.uses | ({value.cpp} if is_optional else frozenset())
+        return Value(kind, f"{value.cpp}{'->' if is_optional else '.'}{call}", uses)
+
+    def Subscript(self, node: ast.Subscript) -> Value:
+        value = self.value(node.value, "shape", "bools", "tensors")
+        if value.kind == "bools":
+            index = node.slice
+            name = node.value.id if isinstance(node.value, ast.Name) else ""
+            size = self.arguments[name].type.bare().size
+            number = index.value if isinstance(index, ast.Constant) else None
+            if type(number) is not int or (size is not None and number >= size):
+                raise Mistake(index, f"the index of a '{self.arguments[name].type}' is a number")
+            return Value("bool", f"{value.cpp}[{number}]")
+        if value.kind == "tensors":
+            index_value = self.value(node.slice, "int")
+            return Value("tensor", f"shape::item({value.cpp}, {index_value.cpp}, op)")
+        if isinstance(node.slice, ast.Slice):
+            return self._slice(value, node.slice)
+        index_value = self.value(node.slice, "int")
+        text = f'"{ast.unparse(node.value)}"'
+        cpp = f"shape::size({value.cpp}, {index_value.cpp}, op, {text})"
+        return Value("int", cpp, value.uses | index_value.uses)
+
+    def _slice(self, value: Value, part: ast.Slice) -> Value:
+        if part.step is not None:
+            raise Mistake(part, "a slice of a shape has no step")
+        ends = [self.value(e, "int") if e else None for e in (part.lower, part.upper)]
+        texts = [end.cpp if end else "std::nullopt" for end in ends]
+        uses = value.uses.union(*(end.uses for end in ends if end))
+        return Value("shape", f"shape::slice({value.cpp}, {', '.join(texts)})", uses)
+
+    def IfExp(self, node: ast.IfExp) -> Value:
+        condition = self.value(node.test, "bool")
+        then = self.value(node.body)
+        is_size = then.kind in ("int", "size")
+        kinds = ("int", "size") if is_size and self.dynamic else (then.kind,)
+        other = self.value(node.orelse, *kinds)
+        if "size" in (then.kind, other.kind):
+            then = replace(then, kind="size")
+        there, elsewhere = self._established(node.test)
+        uses = condition.uses | (then.uses - there) | (other.uses - elsewhere)
+        values = [v.cpp if v.kind != "shape" else f"shape::sizes({v.cpp})" for v in (then, other)]
+        if then.kind in ("int", "size"):
+            values = [f"c10::SymInt({value})" for value in values]
+        cpp = f"(shape::decided({condition.cpp}) ? {values[0]} : {values[1]})"
+        return Value(then.kind, cpp, uses)
+
+    def _established(self, test: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
+        """The optional values that are there where a condition holds, and where it does not."""
+        nothing: frozenset[str] = frozenset()
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+            return nothing.union(*(self._established(part)[0] for part in test.values)), nothing
+        if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name):
+            label = frozenset({cpp_names.parameter_name(test.left.id)})
+            if isinstance(test.ops[0], ast.IsNot):
+                return label, nothing
+            if isinstance(test.ops[0], ast.Is):
+                return nothing, label
+        return nothing, nothing
+
+    def BoolOp(self, node: ast.BoolOp) -> Value:
+        first = self.value(node.values[0], "bool", "dtype?", "int?")
+        if first.kind == "bool":
+            return self._conditions(node)
+        if not isinstance(node.op, ast.Or) or len(node.values) != 2:
+            raise Mistake(node, f"a value that may be missing is used as '{ast.unparse(node)}'")
+        kind = first.kind.rstrip("?")
+        other = self.value(node.values[1], kind)
+        type_ = "c10::SymInt" if kind == "int" else "at::ScalarType"
+        cpp = f"({first.cpp}.has_value() ? {type_}(*{first.cpp}) : {type_}({other.cpp}))"
+        return Value(kind, cpp, other.uses)
+
+    def _conditions(self, node: ast.BoolOp) -> Value:
+        """`and` and `or`, where what a missing value would decide is not looked at."""
+        is_and = isinstance(node.op, ast.And)
+        uses: frozenset[str] = frozenset()
+        known: frozenset[str] = frozenset()
+        parts = []
+        for item in node.values:
+            value = self.value(item, "bool")
+            parts.append(value.cpp)
+            uses |= value.uses - known
+            known |= self._established(item)[0 if is_and else 1]
+        cpp = parts[-1]
+        for part in reversed(parts[:-1]):
+            cpp = f"shape::{'both' if is_and else 'either'}({part}, [&] {{ return {cpp}; }})"
+        return Value("bool", cpp, uses)
+
+    def Compare(self, node: ast.Compare) -> Value:
+        if len(node.ops) != 1:
+            raise Mistake(node, "one comparison at a time")
+        operator, right = node.ops[0], node.comparators[0]
+        if self._is_dynamic(node.left):
+            return self._bounded(node, right)
+        if isinstance(operator, (ast.Is, ast.IsNot)):
+            return self._is_none(node, isinstance(operator, ast.IsNot))
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            return self._is_in(node, right)
+        if type(operator) not in COMPARISONS:
+            raise Mistake(node, f"'{ast.unparse(node)}' is no comparison of a rule")
+        left = self.value(node.left, "int", "dtype", "shape", "float", "str")
+        kinds = ("int", "float") if left.kind in ("int", "float") else (left.kind,)
+        other = self.value(right, *kinds)
+        sign, function = COMPARISONS[type(operator)]
+        uses = left.uses | other.uses
+        if "float" in (left.kind, other.kind):
+            cpp = f"(shape::number({left.cpp}) {sign} shape::number({other.cpp}))"
+            return Value("bool", cpp, uses)
+        if left.kind != "int" and sign not in ("==", "!="):
+            raise Mistake(node, f"{article(left.kind)} is compared by == and != only")
+        if left.kind in ("dtype", "str"):
+            return Value("bool", f"({left.cpp} {sign} {other.cpp})", uses)
+        if left.kind == "shape":
+            cpp = f"shape::same({left.cpp}, {other.cpp})"
+            return Value("bool", cpp if sign == "==" else f"shape::negated({cpp})", uses)
+        return Value("bool", f"shape::{function}({left.cpp}, {other.cpp})", uses)
+
+    def _is_in(self, node: ast.Compare, right: ast.expr) -> Value:
+        """Whether a value is one of several."""
+        if not isinstance(right, (ast.Tuple, ast.List)) or not right.elts:
+            raise Mistake(right, "'in' is asked of a list of values")
+        equal = [ast.Compare(node.left, [ast.Eq()], [item]) for item in right.elts]
+        for comparison in equal:
+            ast.copy_location(comparison, node)
+        values = [self.value(comparison, "bool") for comparison in equal]
+        cpp = values[-1].cpp
+        for value in reversed(values[:-1]):
+            cpp = f"shape::either({value.cpp}, [&] {{ return c10::SymBool({cpp}); }})"
+        cpp = f"shape::negated({cpp})" if isinstance(node.ops[0], ast.NotIn) else cpp
+        return Value("bool", cpp, values[0].uses.union(*(value.uses for value in values)))
+
+    def _bounded(self, node: ast.Compare, right: ast.expr) -> Value:
+        """A size that only the values tell, and that is not larger than another integer."""
+        if not isinstance(node.ops[0], ast.LtE):
+            raise Mistake(node, "a dynamic size is bounded by <= only")
+        most = self.value(right, "int")
+        return Value("size", self._dynamic(f"c10::SymInt({most.cpp})"), most.uses)
+
+    def _is_none(self, node: ast.Compare, negated: bool) -> Value:
+        right = node.comparators[0]
+        if not isinstance(right, ast.Constant) or right.value is not None:
+            raise Mistake(right, "'is' compares with None only")
+        value = self.value(node.left, "tensor?", "int?", "dtype?")
+        return Value("bool", f"{'' if negated else '!'}shape::is_there({value.cpp})")
+
+    def Call(self, node: ast.Call) -> Value:
+        name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
+        if name not in FUNCTIONS or node.keywords:
+            hint = did_you_mean(name, FUNCTIONS, "the functions are")
+            raise Mistake(node, f"'{name}' is no function of a rule", hint)
+        kinds, result, cpp = FUNCTIONS[name]
+        wanted = self._wanted(node, name, kinds)
+        values = [self.value(arg, *kind) for arg, kind in zip(node.args, wanted)]
+        uses = frozenset().union(*(value.uses for value in values))
+        texts = [v.cpp for v in values]
+        if kinds[-1] == "...":
+            texts = [f"shape::sizes({t})" if kinds[0] == "shape" else t for t in texts]
+        return Value(result, f"{cpp}({', '.join(texts)})", uses)
+
+    def _wanted(self, node: ast.Call, name: str, kinds: tuple[str, ...]) -> list[tuple[str, ...]]:
+        count = len(node.args)
+        wanted = [kinds[0]] * count if kinds[-1] == "..." else list(kinds)
+        if count != len(wanted) or count == 0:
+            numbers = "one or more" if kinds[-1] == "..." else str(len(kinds))
+            raise Mistake(node, f"'{name}' takes {numbers} arguments, got {count}")
+        several = {
+            "dims": ("int", "shape"),
+            "tensors or tensor": ("tensors", "tensor", "tensor?"),
+            "list": LISTS,
+        }
+        return [several.get(kind, (kind,)) for kind in wanted]

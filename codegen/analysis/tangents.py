@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Forward mode: what each `result:` formula computes and reads.
+
+Rules are upstream's (load_derivatives.py, api/autograd.py), those for in-place forms included.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..cpp import names as cpp_names
+from ..errors import Errors
+from ..formula.checks import AUTO_ELEMENT_WISE, AUTO_LINEAR
+from ..formula.scope import FormulaScope
+from ..formula.tokens import calls_of, free_names, rename, root_namespace
+from ..plan.autograd import ResultPlan, SourceLine, TangentInput, TangentPlan
+from ..spec.model import Formula
+from .nodes import NodeAnalysis
+
+_METHOD = re.compile(r"(\w+)_t\.(\w+)\((.*)\)", re.DOTALL)
+
+
+class TangentAnalysis:
+    """The tangents of one operator: of the entry's own, or of an in-place form that inherits it."""
+
+    def __init__(
+        self, namespace: str, handle: str, scope: FormulaScope, entry: NodeAnalysis, errors: Errors
+    ) -> None:
+        self.namespace, self.handle, self.scope, self.errors = namespace, handle, scope, errors
+        self.entry = entry
+        self.inherits = scope is not entry.scope
+        gradients = entry.with_gradient
+        self.tensors = [n for n in gradients if scope.arguments[n].type.name != "List"]
+        self.lists = [n for n in gradients if n not in self.tensors]
+        self.written = {a.name for a in scope.func.mutated}
+        # One formula must not meet what another has written.
+        self.overwrites = len(scope.flow) > 1 and any(r.written for r in scope.flow)
+
+    def plan(self) -> tuple[TangentPlan, ...]:
+        """The tangents, in the order of the formulas; none where an error was noted."""
+        formulas = self.entry.forward
+        if not formulas:
+            return ()
+        location = formulas[0].location
+        named = [name for formula in formulas for name in formula.names]
+        missing = [r.name for r in self.scope.flow if r.name not in named]
+        extra = [n for n in named if n not in {r.name for r in self.scope.flow}]
+        if extra or missing:
+            what = (
+                f"tangent of '{extra[0]}', which is not differentiable"
+                if extra
+                else f"no tangent for '{missing[0]}', though there is one for '{named[0]}'"
+            )
+            self.errors.add(location, what)
+            return ()
+        if not self._are_apart(formulas):
+            return ()
+        return tuple(self._tangent(formula, len(formulas)) for formula in formulas)
+
+    def _are_apart(self, formulas: list[Formula]) -> bool:
+        """Whether no formula gives the tangents of a list beside others."""
+        for formula in formulas:
+            if len(formula.names) > 1 and any(
+                self.scope.by_result[n].is_list for n in formula.names
+            ):
+                what = "the tangents of a list and of other results need formulas of their own"
+                self.errors.add(formula.location, what)
+                return False
+        return True
+
+    def calls(self) -> tuple[str, ...]:
+        """Functions of the library's own C++ API that the formulas call."""
+        found = (calls_of(formula.text, self.namespace) for formula in self.entry.forward)
+        return tuple(sorted(set().union(*found)))
+
+    def _tangent(self, formula: Formula, count: int) -> TangentPlan:
+        results = tuple(self.scope.by_result[name] for name in formula.names)
+        text = formula.text
+        required: list[str] | None = None
+        if text == AUTO_ELEMENT_WISE:
+            text, required = self._element_wise(formula, count), list(self.tensors)
+        elif text == AUTO_LINEAR:
+            text, required = self._linear(formula, count), list(self.tensors)
+        elementwise = self.scope.is_elementwise(text) or self.entry.is_foreach(formula)
+        candidates = [*self.tensors, *self.lists] if elementwise else self.tensors
+        used = {n.text for n in free_names(text)}
+        if required is None:
+            required = [n for n in candidates if f"{n}_t" in used]
+        primals = {n for n in candidates if f"{n}_p" in used}
+        written = [self._argument(r.written) for r in results if r.written]
+        clones = None
+        if self.overwrites:
+            text, primals = self._beside(text, primals)
+            candidates = list(dict.fromkeys([*candidates, *written]))
+            required = list(dict.fromkeys([*required, *written]))
+        elif written:
+            (name,) = written
+            text, primals, clones = self._in_place(text, name, primals)
+            candidates = list(dict.fromkeys([*candidates, name]))
+            required = list(dict.fromkeys([*required, name]))
+        old = [n for n in candidates if f"original_{n}_t" in used and n not in required]
+        looked_at = [*required, *old, *([] if elementwise else self.lists)]
+        read = dict.fromkeys([*looked_at, *(n for n in candidates if n in primals)])
+        return TangentPlan(
+            results,
+            tuple(self._value(n, elementwise) for n in looked_at),
+            self._inputs(text, candidates, required, primals, elementwise),
+            root_namespace(self._over_parameters(text, candidates, results), self.namespace),
+            SourceLine(formula.location.source.name, formula.at(0).line),
+            elementwise,
+            clones,
+            tuple(self._value(n, elementwise) for n in read if n not in written)
+            if not any(r.is_view for r in results)
+            else (),
+        )
+
+    def _element_wise(self, formula: Formula, count: int) -> str:
+        """The Jacobian is diagonal: the gradient's formula at the conjugate tangent, conjugated."""
+        single = count == 1 and len(formula.names) == 1 and len(self.entry.with_gradient) == 1
+        if not single or len(self.entry.backward) != 1 or not self.tensors:
+            what = f"'{AUTO_ELEMENT_WISE}' needs one differentiable argument and one result"
+            self.errors.add(formula.location, what)
+            return ""
+        if any(r.written for r in self.entry.scope.results):
+            what = f"'{AUTO_ELEMENT_WISE}' cannot be used where the result is an argument"
+            self.errors.add(formula.location, what)
+        uses = {n.text for n in free_names(self.entry.backward[0].text)}
+        if odd := sorted(uses & {"grads", "grad_input_mask", "retain_variables"}):
+            what = f"'{AUTO_ELEMENT_WISE}' needs a gradient without '{odd[0]}'"
+            self.errors.add(formula.location, what)
+        (name,) = self.tensors
+        conjugate = f"{name}_t.conj()"
+        grads = dict.fromkeys(["grad", *self.entry.scope.named_grads], conjugate)
+        text = rename(self.entry.backward[0].text, {**grads, name: f"{name}_p"})
+        return f"({text}).conj()"
+
+    def _linear(self, formula: Formula, count: int) -> str:
+        """The operator itself, at the tangents: of its results the one that is differentiable."""
+        if count > 1 or len(formula.names) > 1:
+            self.errors.add(formula.location, f"'{AUTO_LINEAR}' needs one differentiable result")
+        if self.lists:
+            what = f"'{AUTO_LINEAR}' cannot be used with the list '{self.lists[0]}'"
+            self.errors.add(formula.location, what)
+        self._check_called_again(formula)
+        arguments = [f"{n}_t" if n in self.tensors else n for n in self.scope.arguments]
+        # An inherited formula is of the functional form, whose name the node's operator has. What
+        # makes its argument a view of itself does so to the tangent, whatever that is.
+        is_other = self.inherits and not self.scope.operator.is_inplace_view
+        handle = self._functional_handle() if is_other else f"operators::{self.handle}"
+        call = f"{handle}::call({', '.join(arguments)})"
+        if len(self.scope.results) == 1:
+            return call
+        index = [r.name for r in self.scope.results].index(formula.names[0])
+        return f"::std::get<{index}>({call})"
+
+    def _check_called_again(self, formula: Formula) -> None:
+        """Note what a second call of the operator would do other than compute the tangent."""
+        if self.inherits:
+            return
+        what = hint = None
+        aside = [n for n in self.written if n not in self.tensors]
+        if aside:
+            what = f"'{AUTO_LINEAR}' would call the operator again, and it writes to '{aside[0]}'"
+            hint = f"write the tangent with a function that leaves '{aside[0]}' as it is"
+        elif "nondeterministic_seeded" in self.scope.operator.tags:
+            what = f"'{AUTO_LINEAR}' would call the operator again, and it draws random numbers"
+            hint = "write the tangent with what the first call drew, such as a mask that it returns"
+        if what:
+            self.errors.add(formula.location, what, hint)
+
+    def _functional_handle(self) -> str:
+        name = self.entry.scope.operator.name
+        return f"operators::{cpp_names.handle_name(name.identifier)}"
+
+    def _in_place(
+        self, text: str, name: str, primals: set[str]
+    ) -> tuple[str, set[str], str | None]:
+        """The formula for an operator that writes its result to the argument `name`."""
+        text, primals = self._beside(text, primals)
+        if self.scope.operator.is_inplace_view:
+            return f"view_in_place({name}_t_raw, {text})", primals, None
+        reads = {f"{name}_t", f"original_{name}_t"} & {n.text for n in free_names(text)}
+        if not self.inherits:
+            # it writes to the tangent itself, or does not read it
+            return text if reads else self._writing(text, name), primals, None
+        keeps = f"original_{name}_t" in text or f"original_{name}_p" in text or not reads
+        return self._writing(text, name), primals, None if keeps else name
+
+    def _beside(self, text: str, primals: set[str]) -> tuple[str, set[str]]:
+        """The formula over what is written to, before and after the call."""
+        written = {self._argument(r.written): r.name for r in self.scope.results if r.written}
+        # one without a gradient has no `_p`: its name is its value, the one before the call
+        text = rename(text, {n: f"original_{n}_p" for n in written if n not in self.tensors})
+        uses = {n.text for n in free_names(text)}
+        for other in (n for n in written if f"{n}_p" in uses):
+            if not self.inherits:
+                what = f"'{other}_p' is the value that the operator overwrites"
+                hint = f"'{written[other]}' is the new value, 'original_{other}_p' the old one"
+                self.errors.add(self.entry.forward[0].location, what, hint)
+            old = {f"{other}_p": f"original_{other}_p", f"{other}_t": f"original_{other}_t"}
+            text = rename(text, old)
+            primals = primals - {other}
+        missing = {r.name for r in self.scope.results if r.is_optional}
+        kept = {result: n for n, result in written.items() if result not in missing}
+        text = rename(text, {result: f"{n}_p" for result, n in kept.items()})
+        return text, primals | {
+            n for n in written if f"{n}_p" in {m.text for m in free_names(text)}
+        }
+
+    def _writing(self, text: str, name: str) -> str:
+        """The formula so that an existing tangent is written to, as the value is."""
+        match = _METHOD.fullmatch(text)
+        base = self.entry.scope.operator.name.base
+        if match and match.group(1) == name and match.group(2) == base:
+            if _stays_inside(match.group(3)):
+                call = f"{name}_t_raw.{base}_({match.group(3)})"
+                return f"{name}_t_raw.defined() ? {call} : {text}"
+        return f"{name}_t_raw.defined() ? {name}_t_raw.copy_({text}) : {text}"
+
+    def _argument(self, written: str | None) -> str:
+        """The argument that is this parameter of the kernel."""
+        return next(n for n in self.written if self.scope.parameter(n) == written)
+
+    def _value(self, name: str, elementwise: bool) -> str:
+        """An argument in the kernel; of a list the i-th element where the formula is for that."""
+        is_list = self.scope.arguments[name].type.name == "List"
+        return self.scope.parameter(name) + ("[i]" if elementwise and is_list else "")
+
+    def _inputs(
+        self,
+        text: str,
+        candidates: list[str],
+        required: list[str],
+        primals: set[str],
+        elementwise: bool,
+    ) -> tuple[TangentInput, ...]:
+        used = {n.text for n in free_names(text)}
+        found = []
+        for name in candidates:
+            if name in required or name in primals:
+                parameter, written = self._value(name, elementwise), name in self.written
+                raw = f"{name}_t_raw" in used
+                needs = name in required, name in primals, raw
+                copied = written and self.overwrites
+                found.append(TangentInput(name, parameter, *needs, written, is_copied=copied))
+        for name in sorted(self.written):
+            tangent, primal = f"original_{name}_t" in used, f"original_{name}_p" in used
+            if tangent or primal:
+                local = f"original_{self.scope.parameter(name)}"
+                item = f"original_{name}"
+                found.append(TangentInput(item, local, tangent, primal, False, False, True))
+        return tuple(found)
+
+    def _over_parameters(
+        self, text: str, candidates: list[str], results: tuple[ResultPlan, ...]
+    ) -> str:
+        """The formula with arguments and results as the kernel spells them."""
+        names = {n: self.scope.parameter(n) for n in self.scope.arguments if n not in candidates}
+        names |= {r.name: r.local for r in self.scope.results if not r.written}
+        names |= {r.name: f"primal_of({r.local})" for r in self.scope.results if r.is_optional}
+        return rename(text, names)
+
+
+def _stays_inside(text: str) -> bool:
+    """Whether the first parenthesis that a call's arguments close is the call's own."""
+    level = 1
+    for char in text:
+        level += {"(": 1, ")": -1}.get(char, 0)
+        if level == 0:
+            return False
+    return True

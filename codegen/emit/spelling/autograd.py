@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernel of an operator with formulas: records its node, calls it, and computes tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...cpp.template import fill
+from ...output import RESTORE_LINE
+from ...plan.autograd import AutogradPlan, ResultPlan, SaveStep, Tensors
+from ...plan.library import OperatorPlan, Signature
+from .lists import given, list_lines
+from .tangents import set_tangents, tangent_block
+
+_KERNEL = """
+// $location: $schema
+$result $function($parameters) {
+$lists
+$tangent_refusals
+$refusals
+$conditions
+  const bool records = $records;
+$checks
+$originals
+  NodePtr<$node> node;
+  if (records) {
+    node = make_node<$node>();
+    node->set_next_edges(collect_edges($edges));
+$saved
+  }
+$asides
+$call
+$backs
+$fresh
+  if (node) {
+$history
+  }
+$tangents
+$outputs
+$returned
+}
+
+"""
+
+_CALL = """
+  $results[&] {
+    at::$guard guard;
+    return operators::$handle::redispatch(keys & c10::after_autograd_keyset$arguments);
+  }();
+"""
+
+
+def kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) -> str:
+    """The kernel of the operator for the key, by whose formulas the plan is."""
+    node, signature = autograd.node, op.signature
+    assert node is not None and signature is not None  # analysis refuses formulas otherwise
+    name = f"{namespace}::{op.operator.name}"
+    lists = [edge for edge in node.edges if edge.is_list]
+    taken = given(signature, op.repeated)
+    return fill(
+        _KERNEL,
+        location=node.spec_line,
+        schema=op.schema,
+        result=signature.result,
+        function=f"{key.lower()}_{op.handle}",
+        parameters=["c10::DispatchKeySet keys", *(p.declaration for p in taken.parameters)],
+        lists=list(list_lines(signature, op.repeated)),
+        tangent_refusals=[_check("check_no_tangent", name, a) for a in autograd.without_tangent],
+        refusals=[_check("check_no_requires_grad", name, a) for a in autograd.without_formula],
+        conditions=[line for r in autograd.results for line in _condition(r)],
+        records=autograd.records,
+        checks=list(_write_checks(name, autograd)),
+        originals=list(_originals(autograd)),
+        node=node.name,
+        edges=autograd.edges,
+        saved=[
+            *(f"    node->{e.argument}_size = {e.parameter}.size();" for e in lists),
+            *map(_save, autograd.saves),
+        ],
+        asides=[
+            f"  Aside<{p.type}> {p.name}_aside({p.name}, records);"
+            for p in signature.parameters
+            if p.name in autograd.asides
+        ],
+        call=_call(op, autograd).rstrip("\n"),
+        backs=[f"  {name}_aside.copy_back();" for name in autograd.asides],
+        fresh=list(_new_checks(name, autograd)),
+        history=list(_history(name, autograd)),
+        tangents=[tangent_block(t) for t in autograd.tangents]
+        + [line for t in autograd.tangents for line in set_tangents(t)],
+        outputs=_outputs(autograd),
+        returned=_returned(signature, autograd.results),
+    )
+
+
+def _new_checks(name: str, autograd: AutogradPlan) -> Iterator[str]:
+    """Whatever is recorded: a traced call, which records nothing, takes new results as its own."""
+    new = [r for r in autograd.results if r.is_new]
+    function = "check_no_argument" if autograd.may_share else "check_new"
+    for result in new:
+        check = f'{function}("{name}", {", ".join([result.local, *autograd.tensors])});'
+        if result.is_optional:
+            yield f"  if (!has_tensor({result.written})) {{\n    {check}\n  }}"
+        else:
+            yield f"  {check}"
+    if len(new) > 1 or any(r.is_list for r in new):
+        yield f'  check_apart("{name}", {", ".join(r.local for r in new)});'
+
+
+def _condition(result: ResultPlan) -> list[str]:
+    condition = result.condition
+    if condition is None:
+        return []
+    value = f"      {condition.expression};"
+    return [f"  const bool {result.flag} =", str(condition.line), value, RESTORE_LINE]
+
+
+def _write_checks(name: str, autograd: AutogradPlan) -> Iterator[str]:
+    for result in autograd.results:
+        if result.written and result.is_differentiable:
+            if result.is_out:
+                tangent = f"has_tangent({', '.join(autograd.watched)})"
+                yield f'  check_out("{name}", {result.written}, records, {tangent});'
+            elif result.is_optional:
+                yield f"  check_inplace({result.written}, records);"
+            else:
+                yield f"  torch::autograd::check_inplace({result.written}, records);"
+    for written in autograd.not_views:
+        yield f'  check_no_view("{name}", "{written}", {written}, records);'
+    if autograd.apart:
+        recorded = f"records || has_tangent({', '.join(autograd.watched)})"
+        names = ", ".join(f'"{parameter}"' for parameter in autograd.apart)
+        tensors = ", ".join(autograd.apart)
+        yield f'  check_written_apart("{name}", {recorded}, {{{names}}}, {tensors});'
+
+
+def _check(function: str, name: str, item: Tensors) -> str:
+    return f'  {function}("{name}", "{item.name}", {item.parameter});'
+
+
+def _call(op: OperatorPlan, autograd: AutogradPlan) -> str:
+    """The call below autograd. What it writes to are arguments, whatever it returns for them."""
+    assert op.signature is not None
+    names = [r.local for r in autograd.results]
+    if not names or all(r.is_argument for r in autograd.results):
+        results = ""
+    elif len(names) == 1:
+        results = f"auto {names[0]} = "
+    else:
+        names = [f"{n}_written" if r.is_argument else n for n, r in zip(names, autograd.results)]
+        results = f"auto [{', '.join(names)}] = "
+    call = fill(
+        _CALL,
+        results=results,
+        guard=f"AutoDispatchBelow{'Autograd' if autograd.has_aliases else 'ADInplaceOrView'}",
+        handle=op.handle,
+        arguments="".join(f", {_passed(p.name, autograd)}" for p in op.signature.parameters),
+    )
+    given = (r for r in autograd.results if r.is_optional)
+    return call + "".join(f"  {r.local} = given_or({r.written}, {r.local});\n" for r in given)
+
+
+def _passed(parameter: str, autograd: AutogradPlan) -> str:
+    return f"{parameter}_aside.written()" if parameter in autograd.asides else parameter
+
+
+def _returned(signature: Signature, results: tuple[ResultPlan, ...]) -> list[str]:
+    if len(results) < 2:
+        return [f"  return {result.local};" for result in results]
+    values = (r.local if r.is_argument else f"::std::move({r.local})" for r in results)
+    return [f"  return {signature.result}({', '.join(values)});"]
+
+
+def _originals(autograd: AutogradPlan) -> Iterator[str]:
+    """Copies of what is written to: made when first asked for, or at once for a tangent."""
+    for parameter in autograd.originals:
+        yield f"  ::std::optional<at::Tensor> original_{parameter};"
+    for tangent in autograd.tangents:
+        for item in tangent.inputs:
+            if item.is_original:
+                parameter = item.parameter.removeprefix("original_")
+                yield f"  if ({tangent.trigger}) {{"
+                yield f"    kept({item.parameter}, {parameter});"
+                yield "  }"
+
+
+def _save(item: SaveStep) -> str:
+    line = f"    node->{item.member} = {item.value};"
+    return f"    if ({item.condition}) {{\n  {line}\n    }}" if item.condition else line
+
+
+def _history(name: str, autograd: AutogradPlan) -> Iterator[str]:
+    for result in autograd.results:
+        if result.is_differentiable:
+            # what is made a view of itself has the memory of its base still, and no new value
+            keeps = result.written is None or result.is_inplace_view
+            function = "set_result_history" if keeps else "rebase_result_history"
+            flag = f", {result.flag}" if result.condition else ""
+            given = f"{result.written}, " if result.is_optional else ""
+            yield f"    {function}({given}{result.local}, node{flag});"
+    for local in autograd.not_complex:
+        yield f'    check_not_complex("{name}", {local});'
+
+
+def _outputs(autograd: AutogradPlan) -> list[str]:
+    """Results are saved after their tangents are set, so that what is unpacked has them."""
+    if not autograd.saves_after:
+        return []
+    return ["  if (node) {", *map(_save, autograd.saves_after), "  }"]

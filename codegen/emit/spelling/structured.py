@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C++ text of structured operators, their classes and the functions that run them, and of the
+layouts of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...cpp.template import fill
+from ...plan.calls import LaidOut, StructuredCall
+from ...plan.library import OperatorPlan, Parameter, Signature, StructuredPlan
+
+_META = """
+// $location: the meta function of $schema
+struct $name : public $base {
+$precomputed
+  $prototype;
+};
+"""
+
+_PRECOMPUTED = """
+  struct precomputed_values {
+$members
+  };
+
+  /// What `meta` returns; each value is set once, by its function.
+  template <$parameters>
+  struct precompute_out : public precomputed_values {
+$setters
+  };
+
+  using meta_return_ty = precompute_out<$all>;
+
+"""
+
+_SETTER = """
+    precompute_out<$after> set_$name($type value) const {
+      static_assert(!$flag, "$name is set already");
+      precompute_out<$after> next{*this};
+      next.$name = ::std::move(value);
+      return next;
+    }
+"""
+
+_KERNEL = """
+// $location: the $keys kernel of $schema
+struct $name : public ::$meta {
+  $prototype;
+};
+"""
+
+
+_BASES = {
+    "at::TensorIteratorBase": "#include <ATen/TensorIterator.h>",
+    "torchext::MetaBase": "#include <torchext/meta_base.h>",
+}
+
+
+def includes(structured: list[StructuredPlan]) -> list[str]:
+    """What the declarations of these classes need beside what every kernel does."""
+    if not structured:
+        return []
+    bases = {plan.base for plan in structured}
+    return [
+        *(header for base, header in _BASES.items() if base in bases),
+        "#include <ATen/core/IListRef.h>",
+        "#include <c10/util/DimVector.h>",
+    ]
+
+
+def declarations(op: OperatorPlan, plan: StructuredPlan) -> Iterator[tuple[str, str]]:
+    """Each class of a structured operator, with the namespace that it stands in."""
+    space, _, name = plan.meta_class.rpartition("::")
+    location, schema = op.spec_line, op.schema
+    yield (
+        space,
+        fill(
+            _META,
+            location=location,
+            schema=schema,
+            name=name,
+            base=plan.base,
+            precomputed=_precomputed(plan.precomputed) if plan.precomputed else [],
+            prototype=plan.meta.prototype("meta"),
+        ),
+    )
+    for kernel in plan.kernels:
+        space, _, name = kernel.name.rpartition("::")
+        text = fill(
+            _KERNEL,
+            location=location,
+            schema=schema,
+            keys=", ".join(kernel.keys),
+            name=name,
+            meta=plan.meta_class,
+            prototype=plan.impl.prototype("impl"),
+        )
+        yield space, text
+
+
+def _precomputed(members: tuple[Parameter, ...]) -> str:
+    flags = [f"has_{member.name}" for member in members]
+    setters = [
+        fill(
+            _SETTER,
+            name=member.name,
+            type=member.type,
+            flag=flags[index],
+            after=[*flags[:index], "true", *flags[index + 1 :]],
+        )
+        for index, member in enumerate(members)
+    ]
+    return fill(
+        _PRECOMPUTED,
+        members=[f"    {member.type} {member.name}{{}};" for member in members],
+        parameters=[f"bool {flag} = false" for flag in flags],
+        setters="\n".join(setters).rstrip("\n").split("\n"),
+        all=["true"] * len(members),
+    ).strip("\n")
+
+
+def call_lines(op: str, call: StructuredCall, signature: Signature) -> Iterator[str]:
+    """The statements that run the meta function and the kernel, and return the results."""
+    given = call.written
+    if call.stand_ins:
+        yield f'  const structured::StandIns stand_ins("{op}", {", ".join(call.stand_ins)});'
+        if call.form == "Out":
+            given = tuple(f"stand_in_{index}" for index, _ in enumerate(call.written))
+            for own, name in zip(given, call.written):
+                yield f"  const at::Tensor {own} = stand_ins.of_output({name});"
+        elif call.form == "InPlace":
+            given = tuple(f"stand_ins.of({name})" for name in call.written)
+    for index, name in enumerate(call.given):
+        value = f" = given_or({name}, at::Tensor())" if name else ""
+        yield f"  const at::Tensor given_{index}{value};"
+    given = tuple(f"given_{index}" for index, _ in enumerate(call.given)) or given
+    constructed = f'("{op}", {", ".join(given)})' if given else ""
+    home = f"Home::{call.home}, " if call.home else ""
+    count = "kAnyNumber" if call.is_list else call.results
+    yield f"  structured::{call.form}<::{call.meta_class}, {home}{count}> op{constructed};"
+    if call.separated:
+        yield f"  op.reads({', '.join(call.separated)});"
+    result = "const auto precomputed = " if call.keeps_precomputed else ""
+    yield f"  {result}op.meta({', '.join(call.meta_arguments)});"
+    if call.stand_ins:
+        yield f"  stand_ins.finish({', '.join(['op', *call.written])});"
+    yield from layout_lines(op, call.laid_out)
+    if call.runs_impl:
+        outputs = [f"op.maybe_get_output({i})" for i in range(call.results)]
+        kernel = f"::{call.kernel_function}" if call.kernel_function else "op.impl"
+        yield f"  {kernel}({', '.join([*call.impl_arguments, *outputs])});"
+    if call.out_handle:
+        outputs = list(call.written) or [f"op.output({i})" for i in range(call.results)]
+        arguments = ", ".join([*call.out_arguments, *outputs])
+        yield f"  operators::{call.out_handle}::call({arguments});"
+    yield from write_back_lines(call.laid_out)
+    if call.runs_impl and (call.written or call.given):
+        yield "  op.copy_back();"
+    yield f"  return {_returned(call, signature)};"
+
+
+def layout_lines(op: str, arguments: tuple[LaidOut, ...]) -> Iterator[str]:
+    """The copies of arguments that a kernel needs in another layout."""
+    for arg in arguments:
+        type_ = "auto" if arg.is_written else "const auto"
+        yield f"  {type_} {arg.name} = laid_out<StridesOf::{arg.layout}>({arg.parameter});"
+    for arg in (arg for arg in arguments if arg.apart):
+        tensors = ", ".join([arg.parameter, arg.name, *arg.apart])
+        yield f'  check_copied("{op}", "{arg.argument}", {tensors});'
+
+
+def write_back_lines(arguments: tuple[LaidOut, ...]) -> Iterator[str]:
+    """What the kernel wrote to the copies, back to the arguments."""
+    for arg in arguments:
+        if arg.is_written:
+            yield f"  write_back({arg.parameter}, {arg.name});"
+
+
+def _returned(call: StructuredCall, signature: Signature) -> str:
+    if call.returned:
+        values = ", ".join(call.returned)
+        return values if len(call.returned) == 1 else f"{signature.result}({values})"
+    if not call.written:
+        return "op.results()"
+    if len(call.written) == 1:
+        return call.written[0]
+    return f"{signature.result}({', '.join(call.written)})"

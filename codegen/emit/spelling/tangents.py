@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The text of forward mode inside an autograd kernel: reads a TangentPlan, returns C++."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...cpp.template import fill
+from ...output import RESTORE_LINE
+from ...plan.autograd import TangentInput, TangentPlan
+
+_TANGENT = """
+  $type $name;
+  if ($condition) {
+$inputs
+$line
+    $name = $formula;
+$restore
+    $apart
+  }
+"""
+
+_ELEMENTS = """
+  variable_list $name($result.size());
+  for (size_t i = 0; i < $result.size(); ++i) {
+    if ($condition) {
+$inputs
+$line
+      $name[i] = $formula;
+$restore
+      $apart
+    }
+  }
+"""
+
+
+def tangent_block(tangent: TangentPlan) -> str:
+    """The computation of the tangents, before any of them is set."""
+    each = tangent.is_elementwise
+    inputs = [f"{'  ' * each}    {line}" for i in tangent.inputs for line in _input(i)]
+    if tangent.clones:
+        inputs.append(f"    {tangent.clones}_t = unshared({tangent.clones}_t);")
+    name = f"{tangent.name}[i]" if each else tangent.name
+    apart = [f"set_apart({', '.join([name, *tangent.apart])});"] if tangent.apart else []
+    kind = {"result": tangent.results[0].local} if each else {"type": tangent.type}
+    return fill(
+        _ELEMENTS if each else _TANGENT,
+        name=tangent.name,
+        condition=_condition(tangent),
+        inputs=inputs,
+        line=[str(tangent.line)],
+        formula=tangent.expression,
+        restore=[RESTORE_LINE],
+        apart=apart,
+        **kind,
+    ).rstrip("\n")
+
+
+def _condition(tangent: TangentPlan) -> str:
+    """A result that a mask left out is undefined, and has no tangent."""
+    result = tangent.results[0]
+    is_always_there = len(tangent.results) > 1 or result.is_list or result.is_argument
+    return tangent.trigger if is_always_there else f"{tangent.trigger} && {result.local}.defined()"
+
+
+def _input(item: TangentInput) -> Iterator[str]:
+    if item.needs_raw:
+        yield f"const at::Tensor {item.name}_t_raw = raw_tangent_of({item.parameter});"
+    if item.needs_tangent:
+        writable = item.is_written or item.is_original
+        function = "writable_tangent_of" if writable else "tangent_of"
+        value = f"{function}({item.parameter})"
+        yield f"at::Tensor {item.name}_t = {f'copied({value})' if item.is_copied else value};"
+    if item.needs_primal:
+        yield f"const at::Tensor {item.name}_p = primal_of({item.parameter});"
+
+
+def set_tangents(tangent: TangentPlan) -> Iterator[str]:
+    """The lines that give each result its tangent."""
+    many = len(tangent.results) > 1
+    for index, result in enumerate(tangent.results):
+        value = f"::std::get<{index}>({tangent.name})" if many else tangent.name
+        written = ", /*is_inplace=*/true" if result.written else ""
+        if result.is_optional:
+            written = f", /*is_inplace=*/has_tensor({result.written})"
+        line = f"  set_tangent({result.local}, {value}{written});"
+        yield f"  if ({result.flag}) {{\n  {line}\n  }}" if many and result.condition else line

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The part of the Plan that is about derivatives: nodes, and the kernels on autograd keys."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .calls import DeclaredForm
+
+# C++ types that Python has no value for: nodes save them, and grad_fn does not show them.
+_WITHOUT_PYTHON_TYPE = re.compile(
+    r"::(TensorOptions|TypeAndSize|TensorGeometry|QScheme|Dimname|ConstQuantizerPtr)\b"
+)
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """One argument that holds tensors."""
+
+    name: str  # in the schema and in messages
+    parameter: str  # in C++
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of a spec, for the `#line` in front of a formula."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f'#line {self.line} "{self.file}"'
+
+
+class SavedKind(enum.Enum):
+    """How a backward node holds one value that its formulas use."""
+
+    VALUE = "a copy"
+    TENSOR = "a SavedVariable; a missing optional tensor is an undefined one"
+    TENSORS = "a vector of them"
+    OPTIONAL_TENSORS = "a vector of them, unpacked to optional tensors"
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the member is a list of SavedVariables."""
+        return self in (SavedKind.TENSORS, SavedKind.OPTIONAL_TENSORS)
+
+
+@dataclass(frozen=True)
+class SavedPlan:
+    """One member of a backward node."""
+
+    member: str  # of the node
+    local: str  # what the formulas call it
+    type: str
+    kind: SavedKind
+    source: str  # the argument or result that it is saved from
+    value: str  # C++ expression of a VALUE; {} stands for the source
+    edges: tuple[int, ...]  # saved only if one of these gradients is needed; empty: always
+    is_output: bool = False  # saved after the kernel has run
+    use_type: str = ""  # of the local
+
+    @property
+    def parameter(self) -> str:
+        """The local as a parameter of the node's function."""
+        # An optional array converts to a reference only where it is not const.
+        if self.use_type.startswith("c10::OptionalArray"):
+            return f"{self.use_type} {self.local}"
+        return f"const {self.use_type}& {self.local}"
+
+    name: str = ""  # what its property in Python is called, after `_saved_`
+
+    @property
+    def has_property(self) -> bool:
+        """Whether Python has a type for the value."""
+        return _WITHOUT_PYTHON_TYPE.search(self.type) is None
+
+
+@dataclass(frozen=True)
+class EdgePlan:
+    """One argument that gradients flow to."""
+
+    argument: str
+    parameter: str  # of the kernel
+    is_list: bool
+    is_optional: bool
+
+
+@dataclass(frozen=True)
+class GradientPlan:
+    """One formula: the edges it computes, and its C++ text with locals in place of names."""
+
+    edges: tuple[int, ...]
+    expression: str
+    line: SourceLine  # where it stands
+    grads: tuple[tuple[str, int], ...]  # local name of an incoming gradient, and its index
+    needs_mask: bool  # uses grad_input_mask
+    is_elementwise: bool = False  # gives the gradient of the i-th element of each list
+    is_missing: bool = False  # says that there is none
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """A backward node: its class, what it saves, what it computes."""
+
+    name: str
+    edges: tuple[EdgePlan, ...]
+    saved: tuple[SavedPlan, ...]
+    gradients: tuple[GradientPlan, ...]
+    calls: tuple[str, ...]  # functions of the library's own C++ API that its formulas call
+    retains: bool  # formulas ask for retain_variables
+    spec_line: str  # where its formulas stand
+    zeros: tuple[str | None, ...] = ()  # per differentiable result what zeros are made of, or None
+    undefined: tuple[tuple[str, int | None], ...] = ()  # results with gradients that may be so
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether it reads what the engine changes while another thread may be in the node."""
+        return self.retains or bool(self.variables)
+
+    @property
+    def variables(self) -> list[SavedPlan]:
+        """What is saved as variables, which are unpacked and freed."""
+        return [item for item in self.saved if item.kind is not SavedKind.VALUE]
+
+    @property
+    def saves_lists(self) -> bool:
+        """Whether it saves lists of tensors, which cannot tell that they were freed."""
+        return any(item.kind.is_list for item in self.variables)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition of output_differentiability."""
+
+    expression: str  # C++ over the kernel's parameters
+    line: SourceLine  # where it stands
+
+
+@dataclass(frozen=True)
+class ResultPlan:
+    """One result of an operator in its autograd kernel."""
+
+    name: str  # in formulas
+    local: str  # in the kernel; of a result that always is an argument, the parameter
+    type: str
+    is_differentiable: bool
+    is_list: bool = False
+    written: str | None = None  # the parameter that this result is
+    is_optional: bool = False  # it is new where the parameter is a missing tensor
+    is_out: bool = False  # the parameter is a keyword-only one, as those of out= forms
+    is_view: bool = False  # of an argument that is not written to
+    is_inplace_view: bool = False  # it is the argument, with other sizes and strides
+    condition: Condition | None = None  # it is differentiable only if this holds
+    is_tensor: bool = True  # or a list of tensors
+
+    @property
+    def flag(self) -> str:
+        """The variable that holds the value of the condition."""
+        return f"{self.local}_is_differentiable"
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether the result is an argument in every call."""
+        return self.written is not None and not self.is_optional
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it is a tensor, or several, that shares memory with an argument in no call or not
+        in every one."""
+        return self.is_tensor and not (self.is_argument or self.is_view)
+
+
+@dataclass(frozen=True)
+class SaveStep:
+    """One assignment to a member of a new node."""
+
+    member: str
+    value: str  # C++ expression
+    edges: tuple[int, ...]  # only if one of these gradients is needed; empty: always
+
+    @property
+    def condition(self) -> str | None:
+        """The C++ condition under which the value is needed; None: always."""
+        needed = (f"node->should_compute_output({i})" for i in self.edges)
+        return " || ".join(needed) or None
+
+
+@dataclass(frozen=True)
+class TangentInput:
+    """What a tangent formula reads of one argument."""
+
+    name: str  # in the formula: `name`_t and `name`_p
+    parameter: str
+    needs_tangent: bool
+    needs_primal: bool
+    needs_raw: bool  # `name`_t_raw, the tangent or an undefined tensor
+    is_written: bool = False  # the operator writes to it: zeros that can be written to
+    is_original: bool = False  # the value that it had before the operator wrote to it
+    is_copied: bool = False  # its tangent is overwritten before the formula's value is used
+
+
+@dataclass(frozen=True)
+class TangentPlan:
+    """One `result:` formula: the tangents of some results."""
+
+    results: tuple[ResultPlan, ...]
+    looked_at: tuple[str, ...]  # parameters; computed only if one of them has a tangent
+    inputs: tuple[TangentInput, ...]
+    expression: str
+    line: SourceLine  # where it stands
+    is_elementwise: bool = False  # gives the tangent of the i-th element of a list
+    clones: str | None = None  # the tangent of this argument must not be written to
+    apart: tuple[str, ...] = ()  # parameters with which the tangents share no memory
+
+    @property
+    def name(self) -> str:
+        """The variable that holds the tangents."""
+        return f"{'_'.join(r.local for r in self.results)}_tangent"
+
+    @property
+    def trigger(self) -> str:
+        """The C++ condition under which there is anything to compute."""
+        return _if_any_flag(self.results, f"has_tangent({', '.join(self.looked_at)})")
+
+    @property
+    def type(self) -> str:
+        """The type of that variable."""
+        if len(self.results) > 1:
+            return f"::std::tuple<{', '.join(['at::Tensor'] * len(self.results))}>"
+        return "variable_list" if self.results[0].is_list else "at::Tensor"
+
+
+class Views(enum.Enum):
+    """How autograd sees results that are views: a value of torchext::Views."""
+
+    NONE = "kNone"
+    DIFFERENTIABLE = "kDifferentiable"
+    REFUSED = "kRefused"
+    IGNORED = "kIgnored"
+
+
+@dataclass(frozen=True)
+class AutogradPlan:
+    """What stands on one autograd key of one operator."""
+
+    node: NodePlan | None = None  # the generated kernel records this node
+    owns_node: bool = False  # its class is generated with this operator
+    is_not_implemented: bool = False  # the kernel that names the operator on backward
+    is_ignored: bool = False  # the kernel that runs the operator without recording anything
+    tracks_aliases: Views | None = None  # version counters and views, on ADInplaceOrView
+    parts: DeclaredForm | None = None  # it differentiates through the operators that it is made of
+    without_formula: tuple[Tensors, ...] = ()  # arguments that must not require grad
+    without_tangent: tuple[Tensors, ...] = ()  # those that must not have a tangent
+    tensors: tuple[str, ...] = ()  # parameters that hold tensors; no new result may be one of them
+    may_share: bool = False  # new results may share memory with arguments, as a tag says
+    results: tuple[ResultPlan, ...] = ()
+    edges: tuple[str, ...] = ()  # what the node's gradients are of: parameters, or no tensor
+    watched: tuple[str, ...] = ()  # recorded only if one of these parameters requires grad
+    saves: tuple[SaveStep, ...] = ()  # before the kernel runs
+    saves_after: tuple[SaveStep, ...] = ()
+    tangents: tuple[TangentPlan, ...] = ()
+    has_aliases: bool = False  # the operator writes to arguments, or returns views of them
+    not_views: tuple[str, ...] = ()  # written parameters that must not be views of others
+    apart: tuple[str, ...] = ()  # several written parameters, which must share no memory
+    not_complex: tuple[str, ...] = ()  # results that must not be complex and require grad
+    originals: tuple[str, ...] = ()  # written parameters whose value before is kept
+    asides: tuple[str, ...] = ()  # written parameters that backward reads and no gradient flows to
+    calls: tuple[str, ...] = ()  # functions of the library's own C++ API that tangents call
+
+    @property
+    def records(self) -> str:
+        """The C++ condition under which the node is recorded."""
+        flow = [result for result in self.results if result.is_differentiable]
+        return _if_any_flag(flow, f"any_requires_grad({', '.join(self.watched)})")
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the kernel holds expressions of derivatives.yaml."""
+        return bool(self.tangents) or any(result.condition for result in self.results)
+
+
+def _if_any_flag(results: Sequence[ResultPlan], condition: str) -> str:
+    """The condition, and that one of the results is differentiable where that depends."""
+    if not all(result.condition for result in results):
+        return condition
+    flags = " || ".join(result.flag for result in results)
+    return f"({flags}) && {condition}" if len(results) > 1 else f"{flags} && {condition}"

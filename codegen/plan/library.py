@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Plan: every decision about the code to generate, as plain values. Emitters spell it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..schema.schema import OperatorName, Return, Schema
+from ..spec.model import Operator
+from .autograd import AutogradPlan, NodePlan, SourceLine, Tensors
+from .calls import (
+    ON_COPIES,
+    DeclaredForm,
+    DtypeCheck,
+    Expected,
+    LaidOut,
+    LengthCheck,
+    Returned,
+    StructuredCall,
+    TracedView,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a C++ function."""
+
+    type: str
+    name: str
+    default: str | None = None
+
+    @property
+    def declaration(self) -> str:
+        """`type name`, without the default."""
+        return f"{self.type} {self.name}"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A C++ function type with parameter names."""
+
+    result: str
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def type(self) -> str:
+        """The function type: `at::Tensor(const at::Tensor&, int64_t)`."""
+        return f"{self.result}({', '.join(p.type for p in self.parameters)})"
+
+    def prototype(self, name: str, defaults: bool = False) -> str:
+        """A declaration without semicolon."""
+        parts = [
+            p.declaration + (f" = {p.default}" if defaults and p.default is not None else "")
+            for p in self.parameters
+        ]
+        return f"{self.result} {name}({', '.join(parts)})"
+
+    @property
+    def names(self) -> str:
+        """The parameter names, to pass them on."""
+        return ", ".join(p.name for p in self.parameters)
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """What is registered for one operator and one dispatch key."""
+
+    key: str
+    function: str  # qualified C++ name; empty for fallbacks and kernels that are classes
+    signature: Signature | None  # of what is registered; None: a boxed kernel
+    required: tuple[Tensors, ...] = ()  # those that must not be undefined
+    lengths: tuple[LengthCheck, ...] = ()
+    dtype_checks: tuple[DtypeCheck, ...] = ()
+    device_checks: tuple[Tensors, ...] = ()  # those that must be on one device
+    device_guard: str | None = None  # the expression whose device the guard selects
+    needs_cuda: bool = False  # compiled only where CUDA is
+    is_overloaded: bool = False  # other kernels of this name take other arguments
+    is_declared: bool = True  # False: as the kernel of another key
+    structured: StructuredCall | None = None
+    declared_form: DeclaredForm | None = None
+    autocast: str | None = None  # the policy and device of an autocast kernel
+    fallback: str | None = None  # the boxed kernel that runs the CPU kernel on copies
+    takes_results: Signature | None = None  # the kernel's own type, where it is given its results
+    laid_out: tuple[LaidOut, ...] = ()
+    returned: Returned | None = None  # where what the kernel wrote to copies is written back
+    optionals: tuple[str, ...] = ()  # parameters that hold optional tensors
+    is_fallthrough: bool = False  # the key is passed by
+    expected: Expected | None = None  # of a kernel that is not given its results
+    viewed: tuple[str, ...] = ()  # parameters that the kernel's only result is a view of
+    view_function: str = "distinct_view"  # what makes another tensor of such a result
+    speaks_for: bool = False  # errors of the private operators it calls are those of the operator
+
+    @property
+    def declared(self) -> Signature | None:
+        """The type that the kernel is declared with."""
+        return self.takes_results or self.signature
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether a generated function runs before the kernel."""
+        checks = self.required or self.lengths or self.dtype_checks or self.device_checks
+        changes = self.laid_out or self.optionals or self.viewed or self.expected or self.speaks_for
+        changes = changes or (not self.function and self.returned)
+        return bool(checks or changes or self.device_guard)
+
+
+@dataclass(frozen=True)
+class RulePlan:
+    """The class whose meta function is generated from an entry's `meta:`."""
+
+    name: str  # qualified
+    meta: Signature
+    statements: tuple[str, ...]
+    is_dynamic: bool = False  # values tell a size of a result
+
+
+@dataclass(frozen=True)
+class UfuncPlan:
+    """The loops that are generated for one structured operator from scalar functions."""
+
+    cpu: tuple[tuple[str, str], ...]  # dtype and scalar function
+    cuda: tuple[tuple[str, str], ...]
+    tensors: tuple[str, ...]  # the parameters that are operands
+    scalars: tuple[tuple[str, bool], ...]  # the others, and whether they are an at::Scalar
+
+
+@dataclass(frozen=True)
+class StructuredKernel:
+    """The class whose `impl` runs for one or several dispatch keys."""
+
+    name: str  # qualified
+    keys: tuple[str, ...]
+    is_generated: bool = False  # its `impl` is a loop over a scalar function
+
+
+@dataclass(frozen=True)
+class StructuredPlan:
+    """The classes of one structured operator: one meta function, one kernel per device."""
+
+    meta_class: str  # qualified
+    base: str
+    meta: Signature
+    impl: Signature
+    precomputed: tuple[Parameter, ...]
+    kernels: tuple[StructuredKernel, ...]
+    ufunc: UfuncPlan | None = None
+
+    def functions(self) -> Iterator[tuple[str, Signature, str]]:
+        """The functions that the library's author defines, with their types and dispatch keys."""
+        yield f"{self.meta_class}::meta", self.meta, "Meta"
+        for kernel in self.kernels:
+            if not kernel.is_generated:
+                yield f"{kernel.name}::impl", self.impl, ", ".join(kernel.keys)
+
+
+@dataclass(frozen=True)
+class BatchingExpression:
+    """What a batching rule asks of the arguments of a call."""
+
+    values: tuple[str, ...]  # the statements that take the arguments that it names from a call
+    cpp: str
+
+
+@dataclass(frozen=True)
+class BatchingRule:
+    """How a batch is served: a function of torchext/batching.h, and what it is given."""
+
+    function: str
+    rows: tuple[str, ...] = ()  # the arguments that have the leading dimension
+    rows_of_row: BatchingExpression | None = None  # that the results have; one where it is None
+    condition: BatchingExpression | None = None  # what must hold for it to serve a call
+    form: OperatorName | None = None  # the functional one, which an out= form calls
+    keys: tuple[str, ...] = ("FuncTorchBatched",)
+    facts: tuple[str, ...] = ()  # members of BatchedOperator that are not as usual, with values
+
+
+@dataclass(frozen=True)
+class OverridePlan:
+    """What the library asks of an operator that it gives kernels to and does not define."""
+
+    namespace: str
+    covers: tuple[str, ...]  # keys whose kernels must not hide a gradient through the parts
+
+
+def _as_view(result: Return) -> Return:
+    is_list = result.type.name == "List" and result.type.is_alias and not result.type.is_write
+    if not is_list:
+        return result
+    alias = next(t.alias for t in result.type.walk() if t.alias)
+    return dataclasses.replace(result, type=dataclasses.replace(result.type, alias=alias))
+
+
+@dataclass(frozen=True)
+class OperatorPlan:
+    """Everything decided about one operator."""
+
+    operator: Operator
+    group: str  # operators of one group share headers and a shard: mul, mul_, mul.out
+    shard: int
+    tags: tuple[str, ...]
+    handle: str  # name of the typed handle
+    signature: Signature | None  # of its typed handle; None: it has none
+    api_name: str | None  # function of the C++ API; None: there is none
+    api: Signature | None
+    kernels: tuple[KernelPlan, ...]
+    autograd: AutogradPlan
+    autograd_by_key: tuple[tuple[str, AutogradPlan], ...] = ()  # keys with formulas of their own
+    structured: StructuredPlan | None = None  # of an out= form
+    rule: RulePlan | None = None
+    traced: DeclaredForm | None = None  # what a traced call of an operator that writes becomes
+    traced_view: TracedView | None = None  # how a call that makes a view is traced
+    batching: BatchingRule | None = None
+    override: OverridePlan | None = None  # None: the operator is the library's own
+    form_of: OperatorName | None = None  # the functional form of an in-place or out= form
+    samples: tuple[dict[str, Any], ...] = ()  # arguments for the generated tests, as in JSON
+    symint_api_name: str | None = None  # ATen's second name of a function that takes SymInt
+    repeated: tuple[LengthCheck, ...] = ()  # lists for all of which one number of C++ stands
+
+    @cached_property
+    def schema(self) -> str:
+        """The schema, with a namespace that is not the library's."""
+        return self._text(self.operator.func)
+
+    @property
+    def registered_schema(self) -> str:
+        """The schema as it is registered: a list of views is a view itself, by which torch's Python
+        knows that its tensors share memory."""
+        func = self.operator.func
+        return self._text(dataclasses.replace(func, returns=tuple(map(_as_view, func.returns))))
+
+    def _text(self, func: Schema) -> str:
+        own = func.name.namespace and not self.override
+        return str(func).removeprefix(f"{func.name.namespace}::") if own else str(func)
+
+    @property
+    def functional_form(self) -> OperatorName | None:
+        """By which a form that writes is functionalized."""
+        return self.traced.target if self.traced else None
+
+    @property
+    def is_traced_on_copies(self) -> bool:
+        """Whether what traced calls become runs the operator itself, on copies."""
+        is_aside = self.traced is not None and self.traced.function == ON_COPIES
+        return is_aside and self.traced.target != self.operator.name
+
+    @property
+    def nodes(self) -> list[NodePlan]:
+        """The nodes whose classes are generated with this operator."""
+        plans = [self.autograd, *(plan for _, plan in self.autograd_by_key)]
+        return [plan.node for plan in plans if plan.node and plan.owns_node]
+
+    @property
+    def spec_line(self) -> str:
+        """FILE:LINE of the entry."""
+        return self.operator.location.file_line
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of one library."""
+
+    namespace: str
+    specs: tuple[str, ...]  # names of the spec files
+    shards: int
+    operators: tuple[OperatorPlan, ...]
+    # headers of the library's own that formulas need, each with the line that names it
+    formula_headers: tuple[tuple[str, SourceLine], ...] = ()
+    helper_topics: tuple[str, ...] = ()  # derivative helpers to compile
+
+    def formulas(self) -> Iterator[str]:
+        """The C++ text of every formula."""
+        for op in self.operators:
+            for node in op.nodes:
+                yield from (gradient.expression for gradient in node.gradients)
+            for plan in (op.autograd, *(plan for _, plan in op.autograd_by_key)):
+                yield from (tangent.expression for tangent in plan.tangents)
+
+    def groups(self) -> dict[str, list[OperatorPlan]]:
+        """The operators of each group, in YAML order."""
+        found: dict[str, list[OperatorPlan]] = {}
+        for op in self.operators:
+            found.setdefault(op.group, []).append(op)
+        return found
+
+    @cached_property
+    def group_of_api(self) -> dict[str, str]:
+        """The group of each operator that formulas can call, by the name they call it by."""
+        return {
+            name: op.group
+            for op in self.operators
+            for name in (op.api_name, op.symint_api_name)
+            if name is not None
+        }
+
+    def shard(self, index: int) -> list[OperatorPlan]:
+        """The operators of one shard, in YAML order."""
+        return self._by_shard.get(index, [])
+
+    @cached_property
+    def _by_shard(self) -> dict[int, list[OperatorPlan]]:
+        found: dict[int, list[OperatorPlan]] = {}
+        for op in self.operators:
+            found.setdefault(op.shard, []).append(op)
+        return found

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The values of an operator's keys that are more than text, each with its place in the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import Location
+
+
+@dataclass(frozen=True)
+class DispatchEntry:
+    """One dispatch key of a `dispatch:` map and the kernel named for it."""
+
+    key: str
+    kernel: str  # a function name, maybe with its namespace, or "cpu_fallback"
+    location: Location
+
+
+@dataclass(frozen=True)
+class Line:
+    """Text of a spec that analysis reads further."""
+
+    text: str
+    location: Location
+
+    def at(self, offset: int) -> Location:
+        """Where the character with this offset stands."""
+        return self.location.after(offset)
+
+
+@dataclass(frozen=True)
+class Check(Line):
+    """A condition of `meta:`, and what is said where it does not hold; None for the usual words."""
+
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class Loop:
+    """`for x in inputs`: of which value there is a tensor of a list for each of these."""
+
+    name: str
+    values: Line
+
+
+@dataclass(frozen=True)
+class ResultRule:
+    """What `meta:` says of one result, or of each tensor of a list."""
+
+    location: Location
+    name: str | None  # None: the only one
+    like: Line | None = None
+    size: Line | None = None
+    dtype: Line | None = None
+    strides: Line | None = None
+    when: Line | None = None
+    loop: Loop | None = None
+
+
+@dataclass(frozen=True)
+class MetaRule:
+    """`meta:`, the shape rule of an operator."""
+
+    location: Location
+    results: tuple[ResultRule, ...]  # none: it only checks
+    checks: tuple[Check, ...] = ()
+
+
+@dataclass(frozen=True)
+class DtypeRule:
+    """Which dtypes `dtypes:` allows, for one argument or all, on one dispatch key or all."""
+
+    location: Location
+    dtypes: tuple[str, ...]  # names of c10
+    key: str | None = None
+    argument: str | None = None
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of a sample: a text, a list, or a map."""
+
+    location: Location
+    text: str | None = None
+    is_quoted: bool = False
+    items: tuple[Value, ...] | None = None
+    entries: tuple[tuple[str, Value], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One set of arguments of `samples:`."""
+
+    location: Location
+    arguments: tuple[tuple[Line, Value], ...]
