@@ -270,8 +270,10 @@ a default such as `int[2] stride=[]`; `float[3]` takes three in a list. (torch's
 number for `int` and `float`, not for `SymInt`.) `int[1]` is a number or a list of any length, as in
 ATen. An operator that is handed such a default on, as ATen's `avg_pool2d_backward`, says `int[]`.
 
-An error that a private operator raises in its own name, `ns::_name: ...`, while a composite kernel
-of the library calls it, begins with the operator that was called and ends in `(in ns::_name)`.
+An error of torch's types that a private operator raises in its own name, `ns::_name: ...`, while a
+composite kernel of the library calls it, begins with the operator that was called and says
+`(in ns::_name)` behind it. Where Python stands between the two, under fake tensors and the modes
+that trace programs, and in kernels without a C++ signature, it stays as it is.
 
 """
 

@@ -21,7 +21,6 @@ class Forms:
         operators = list(operators)
         self._beside = {(op.origin.name, op.beside): op.name for op in operators if op.beside}
         self._copies = view_copies(operators)
-        self.has_private = any(op.name.is_private for op in operators)
 
     def declared(self, operator: Operator) -> DeclaredForm | None:
         """What runs a form that `autogen:` declares and no rule fills; None where nothing does."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..cpp import names as cpp_names
 from ..errors import Errors
@@ -65,10 +65,7 @@ def kernels_of(
     generated += _autocast(operator, errors)
     keys = {entry.key for entry in (*entries, *generated)}
     _check_dispatch(operator, entries, keys, errors)
-    named = [_kernel(namespace, operator, entry) for entry in entries]
-    if forms.has_private and not operator.name.is_private:
-        named = [_speaking(kernel) for kernel in named]
-    computing = (*generated, *named)
+    computing = (*generated, *(_kernel(namespace, operator, entry) for entry in entries))
     computing = with_dtype_checks(source or (group.out if group else operator), computing)
     kernels = tuple(with_argument_checks(operator, computing))
     kernels += _written_meta(namespace, operator, keys)
@@ -76,6 +73,23 @@ def kernels_of(
     batched = _legacy_batched(operator, kernels)
     passed = _passed_by(operator, kernels)
     return (*kernels, *_decompositions(operator, kernels, is_traced), *batched, *passed)
+
+
+def speaking(kernels: Iterable[KernelPlan]) -> tuple[KernelPlan, ...]:
+    """The kernels of an operator that users call, whose composite ones speak for private operators
+    of the library: these may be what they call."""
+    return tuple(
+        dataclasses.replace(kernel, speaks_for=True) if _may_call(kernel) else kernel
+        for kernel in kernels
+    )
+
+
+def _may_call(kernel: KernelPlan) -> bool:
+    """Whether an author's function runs that calls operators by the dispatcher."""
+    call = kernel.structured
+    is_own = kernel.function or (call and (call.kernel_function or call.runs_impl))
+    is_composite = kernel.key in COMPOSITE_KEYS or not kernel.is_declared
+    return bool(is_own and is_composite and kernel.signature)
 
 
 def _passed_by(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:
@@ -253,12 +267,6 @@ def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelP
         expected=expected(namespace, operator),
         viewed=_viewed(operator) if entry.key != "CompositeImplicitAutograd" else (),
     )
-
-
-def _speaking(kernel: KernelPlan) -> KernelPlan:
-    """The kernel, whose errors name its operator where it may call private ones."""
-    calls = kernel.key in COMPOSITE_KEYS and kernel.signature is not None
-    return dataclasses.replace(kernel, speaks_for=calls)
 
 
 def _viewed(operator: Operator) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from .form_tags import FormTags
 from .forms import Forms
 from .functional_forms import FunctionalForms
 from .generated_operators import operators_beside, with_variants
-from .kernels import kernels_of
+from .kernels import kernels_of, speaking
 from .layouts import layout_tags
 from .overrides import own_derivatives, plan_override
 from .rule_calls import rule_plan
@@ -98,6 +98,7 @@ class _OwnOperators:
         self.autograd = AutogradAnalysis(namespace, operators, derivatives, forms, errors)
         self.beside = tuple(operators_beside(operators, forms, self.autograd.saves_written))
         operators = [*operators, *self.beside]
+        self.has_private = any(operator.name.is_private for operator in operators)
         self.structured = StructuredAnalysis(namespace, operators, errors)
         self.forms = Forms(forms, operators)
         self.samples = SampleAnalysis(operators, forms, errors)
@@ -106,6 +107,8 @@ class _OwnOperators:
         """The plan of one of them."""
         structured = self.structured.group(operator)
         kernels = kernels_of(self.namespace, operator, structured, self.forms, self.errors)
+        if self.has_private and not operator.name.is_private:
+            kernels = speaking(kernels)
         autograd = self.autograd.plan(operator)
         return OperatorPlan(
             operator=operator,

@@ -41,11 +41,11 @@ _TYPES = frozenset(["int64_t"])  # which generated code writes without a namespa
 _USED = frozenset(
     "any_requires_grad as_argument Aside check_apart check_inplace check_new check_no_argument "
     "check_no_requires_grad check_no_tangent check_no_view check_not_complex check_out "
-    "check_written_apart collect_edges device_of given_or guard handle has_tangent has_tensor "
-    "iter kept keys make_node node only_view op operator_handle operators opmath_t precomputed "
-    "primal_of raw_tangent_of rebase_result_history records same_device save save_value "
-    "save_written scalar_t schema set_result_history set_tangent stand_ins tangent_of unshared "
-    "variable_list writable_tangent_of".split()
+    "check_written_apart collect_edges device_of error given_or guard handle has_tangent "
+    "has_tensor iter kept keys make_node name_caller node only_view op operator_handle operators "
+    "opmath_t precomputed primal_of raw_tangent_of rebase_result_history records same_device save "
+    "save_value save_written scalar_t schema set_result_history set_tangent stand_ins tangent_of "
+    "unshared variable_list writable_tangent_of".split()
 )
 
 

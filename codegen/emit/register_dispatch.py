@@ -55,17 +55,17 @@ $call
 
 """
 
-_CATCHES = """ catch (c10::Error& error) {
+_CATCHES = """ catch (const c10::Error& error) {
   name_caller("$name", error);
   throw;
 }"""
 
 _STRUCTURED = """
 // $location: $schema
-$prototype {
+$prototype $tries{
 $checks
 $statements
-}
+}$catches
 
 """
 
@@ -201,6 +201,8 @@ def _wrapper(
 ) -> str:
     name = f"{op.operator.name}" if op.override else f"{namespace}::{op.operator.name}"
     checks = _checks(name, kernel, signature, sets)
+    catches = _CATCHES.replace("$name", name) if kernel.speaks_for else ""
+    handler = {"tries": "try " if catches else "", "catches": catches}
     if kernel.structured:
         name = f"{namespace}::{op.operator.name.base}"
         return fill(
@@ -210,6 +212,7 @@ def _wrapper(
             prototype=given(signature, kernel.lengths).prototype(_wrapper_name(op, kernel)),
             checks=checks,
             statements=list(call_lines(name, kernel.structured, signature)),
+            **handler,
         )
     guard = f"  const c10::OptionalDeviceGuard guard(device_of({kernel.device_guard}));"
     names = {name: f"or_missing({name})" for name in kernel.optionals}
@@ -225,8 +228,7 @@ def _wrapper(
         guard=[guard] if kernel.device_guard else [],
         layouts=list(layout_lines(name, kernel.laid_out)),
         call=list(_call(kernel, signature, f"::{kernel.function}({arguments})")),
-        tries="try " if kernel.speaks_for else "",
-        catches=_CATCHES.replace("$name", name) if kernel.speaks_for else "",
+        **handler,
     )
 
 

@@ -14,6 +14,7 @@ X = torch.ones(3)
 WRONG = {
     "dtype": (X.double(), 1, RuntimeError, "y must have dtype float32, got float64"),
     "rule": (X, -1, RuntimeError, "by must be > 0, got -1"),
+    "linalg": (X, 13, torch.linalg.LinAlgError, "by: nothing is singular"),
     "index": (X, 7, IndexError, "by: nothing has seven"),
     "not_implemented": (X, 9, NotImplementedError, "not by nine"),
 }
@@ -56,9 +57,43 @@ def test_other_errors_are_left_alone(ops) -> None:
     with pytest.raises(RuntimeError) as error:
         ops.crop(X, X, 8)
     assert _message(error) == "eight, said without a name"
+    with pytest.raises(RuntimeError, match="^portedtest::_no_such_operator: eleven"):
+        ops.crop(X, X, 11)  # no operator of the library
     with pytest.raises(ValueError) as error:
         ops.crop(X, X, 99)
     assert _message(error) == "portedtest::crop: by is not 99"
+
+
+def test_a_kernel_that_is_given_its_results_speaks_too(ops) -> None:
+    with pytest.raises(IndexError, match=f"^portedtest::crop_given: by: nothing .* {PRIVATE}"):
+        ops.crop_given(X, X, 7)
+    with pytest.raises(IndexError, match=f"^portedtest::crop_given.out: by: nothing .* {PRIVATE}"):
+        ops.crop_given(X, X, 7, out=torch.empty(3))
+    assert ops.crop_given(X, X * 3, 1).tolist() == [3, 3, 3]
+
+
+def test_an_error_that_is_thrown_again_names_each_caller(ops) -> None:
+    said = "ten: once for all"
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"^portedtest::crop: {said} {PRIVATE}"):
+            ops.crop(X, X, 10)
+        with pytest.raises(ValueError, match=f"^portedtest::crop_other: {said} {PRIVATE}"):
+            ops.crop_other(X, X)
+        with pytest.raises(ValueError, match=f"^portedtest::_crop_forward: {said}"):
+            ops._crop_forward(X, X, 10)
+
+
+def test_a_context_stands_behind(ops) -> None:
+    with pytest.raises(RuntimeError) as error:
+        ops.crop(X, X, 12)
+    said = "portedtest::crop: twelve (in portedtest::_crop_forward) (found at noon)"
+    assert _message(error) == said
+
+
+def test_arguments_may_be_called_as_the_handler_calls_things(ops) -> None:
+    assert ops.crop_named(X, X * 3).tolist() == [3, 3, 3]
+    rows = torch.vmap(ops.crop_named, in_dims=(0, None))(X.expand(2, 3), X)
+    assert rows.tolist() == [[1, 1, 1]] * 2
 
 
 def test_transforms_see_the_same(ops) -> None:

@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from .samples import Call, compact
 
 SEED = 7
+REFUSED = "a list of this length is refused"
 
 
 class Raised(Exception):
@@ -54,17 +55,17 @@ class Overload:
         """The flat positions of tensors that the operator writes to."""
         return set(_positions(call, self.schema, lambda a: a.alias_info and a.alias_info.is_write))
 
-    def refused_list(self, call: Call) -> str | None:
-        """What is wrong with the length of a list, which aten's kernels are left to look at."""
+    def takes_lists(self, call: Call) -> bool:
+        """Whether each list of a fixed length has it, or one number, or a default's length; aten's
+        kernels are left to look."""
         given = dict(zip((a.name for a in self.schema.arguments), call[0])) | call[1]
         for argument in self.schema.arguments:
-            value, length = given.get(argument.name), argument.N
-            if not (length and length > 1 and isinstance(value, list)):
-                continue
-            default = argument.default_value
-            if len(value) not in {length, 1, length if default is None else len(default)}:
-                return f"a list of length {len(value)} for {length} numbers is refused"
-        return None
+            value, length, default = given.get(argument.name), argument.N, argument.default_value
+            if isinstance(value, list) and length and length > 1:
+                own = [default] if isinstance(default, list) else []
+                if len(value) not in {length, 1, *map(len, own)}:
+                    return False
+        return True
 
     def prepare(self, call: Call, differentiable: Iterable[int] = ()) -> Prepared:
         """Copies of the arguments, of which those at some positions require grad."""

@@ -75,6 +75,7 @@ def make(
         "errors of no entry": built.orphans,
         "falls short": _shortfalls(operators, built, compared),
         "not tested": dict(sorted(reasons.items())),
+        "calls refused": _refused(compared),
         "operators": dict(sorted(compared.items())),
     }
 
@@ -133,6 +134,15 @@ def _columns(names: Iterable[str], compared: dict[str, dict]) -> dict[str, dict]
     return found
 
 
+def _refused(compared: dict[str, dict[str, dict]]) -> dict[str, int]:
+    """How many calls of an operator were left out, since a list has a length that is refused."""
+    counts = {
+        name: max(result.get("refused", 0) for result in columns.values())
+        for name, columns in sorted(compared.items())
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
 def _shortfalls(
     operators: list[Operator], built: Built, compared: dict[str, dict]
 ) -> list[dict[str, str]]:
@@ -185,6 +195,8 @@ def text(report: dict[str, Any]) -> str:
     for reason in sorted(reasons):
         names = [name for name, why in report["not tested"].items() if why == reason]
         lines.append(f"  {reason}: {', '.join(names)}")
+    refused = report["calls refused"]
+    lines += ["", f"calls with a list whose length is refused: {_counts(refused)}"]
     lines += ["", f"falls short ({len(report['falls short'])}):"]
     for row in report["falls short"]:
         lines.append(f"  {row['operator']:40} {row['what']:10} {row['why']}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sixty-seven entries of PyTorch's derivatives.yaml, mirrored and compared with aten everywhere.
+"""Sixty-eight entries of PyTorch's derivatives.yaml, mirrored and compared with aten everywhere.
 
 `make upstream` does it for all of them; this sample is varied over what formulas use.
 """
@@ -11,8 +11,10 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+import torch
 
 from . import report, run
+from .calls import Overload
 
 BUILD = Path(__file__).absolute().parents[2] / "build" / "tests" / "upstream"
 # What aten lacks as well, so that fewer than all can be compared.
@@ -46,6 +48,33 @@ def test_the_mirror_equals_aten(made, column):
     assert [row for row in rows if not row["explanation"]] == []
     found = made["columns"][column]["tested"], made["columns of views"][column]["tested"]
     assert all(count >= least for count, least in zip(found, AT_LEAST[column])), found
+
+
+@pytest.mark.slow
+def test_calls_are_left_out_only_where_a_list_is_refused(made):
+    # its callers hand a default on, `stride=[]`, which its own schema does not have
+    assert made["calls refused"].keys() == {"avg_pool2d_backward"}
+    columns = made["operators"]["avg_pool2d_backward"]
+    assert columns["value"]["status"] == "match"
+    assert columns["value"]["calls"] >= columns["value"]["refused"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "stride", "taken"),
+    [
+        ("avg_pool2d_backward", [2, 2], [1, 1], True),
+        ("avg_pool2d_backward", [2], [1], True),
+        ("avg_pool2d_backward", [2, 2], [], False),
+        ("avg_pool2d_backward", [2, 2, 2], [1], False),
+        ("avg_pool2d", [2, 2], [], True),  # the default
+        ("avg_pool2d", [2, 2], [1, 1, 1], False),
+    ],
+)
+def test_the_length_of_a_list_is_that_of_its_schema(name, size, stride, taken):
+    tensors = [None] * (2 if name.endswith("backward") else 1)
+    overload = Overload(getattr(torch.ops.aten, name).default)
+    assert overload.takes_lists(((*tensors, size, stride), {})) is taken
+    assert overload.takes_lists(((*tensors, size), {"stride": stride})) is taken
 
 
 @pytest.mark.slow

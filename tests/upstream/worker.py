@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from . import samples, spec
-from .calls import Overload
+from .calls import REFUSED, Overload
 from .compare import COLUMNS, Pair, compare
 
 
@@ -53,12 +53,13 @@ def overload(namespace: str, name: str) -> Overload:
 
 def _summary(outcomes: list[tuple[str, str]]) -> dict[str, Any]:
     """The worst outcome of all calls, with its reason."""
+    refused = sum(why == REFUSED for _, why in outcomes)
     for status in ("mismatch", "match", "not applicable"):
         found = [(number, why) for number, (kind, why) in enumerate(outcomes) if kind == status]
         if found:
             number, why = found[0]
             reason = f"call {number}: {why}" if status == "mismatch" else why
-            return {"status": status, "calls": len(found), "reason": reason}
+            return {"status": status, "calls": len(found), "refused": refused, "reason": reason}
     return {"status": "not applicable", "calls": 0, "reason": "no call"}
 
 

@@ -4,6 +4,7 @@
 #include <portedtest/ops.h>
 #include <torch/torch.h>
 
+#include <future>
 #include <tuple>
 #include <vector>
 
@@ -43,6 +44,18 @@ at::Tensor crop_twice(const at::Tensor& x, const at::Tensor& y) {
   return ::portedtest::crop(::portedtest::crop(x, y, 2), y, y.size(0));
 }
 
+void crop_given(const at::Tensor& x, const at::Tensor& y, int64_t by, const at::Tensor& out) {
+  out.copy_(::portedtest::_crop_forward(x, y, by));
+}
+
+at::Tensor crop_named(const at::Tensor& error, const at::Tensor& name_caller) {
+  return ::portedtest::_crop_forward(error, name_caller, 1);
+}
+
+at::Tensor crop_other(const at::Tensor& x, const at::Tensor& y) {
+  return ::portedtest::_crop_forward(x, y, 10);
+}
+
 at::Tensor& crop_(at::Tensor& x, const at::Tensor& y) {
   return x.copy_(::portedtest::_crop_forward(x, y, 7));
 }
@@ -51,6 +64,23 @@ void _crop_forward(const at::Tensor& x, const at::Tensor& y, int64_t by, const a
   TORCH_CHECK_INDEX(by != 7, "portedtest::_crop_forward: by: nothing has seven");
   TORCH_CHECK(by != 8, "eight, said without a name");
   TORCH_CHECK_NOT_IMPLEMENTED(by != 9, "portedtest::_crop_forward: not by nine");
+  TORCH_CHECK_LINALG(by != 13, "portedtest::_crop_forward: by: nothing is singular");
+  if (by == 10) { // one error, which every call throws
+    static const std::shared_future<int> ten = std::async(std::launch::deferred, [] {
+      TORCH_CHECK_VALUE(false, "portedtest::_crop_forward: ten: once for all");
+      return 1;
+    });
+    ten.get();
+  }
+  TORCH_CHECK(by != 11, "portedtest::_no_such_operator: eleven");
+  if (by == 12) {
+    try {
+      TORCH_CHECK(false, "portedtest::_crop_forward: twelve");
+    } catch (c10::Error& error) {
+      error.add_context("found at noon");
+      throw;
+    }
+  }
   out.copy_(x * y);
 }
 
