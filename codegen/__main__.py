@@ -28,6 +28,7 @@ from .emit import (
     register_functionalization,
     register_schema,
     shape_rules,
+    translation_units,
     ufunc_kernels,
 )
 from .errors import Errors, SpecError
@@ -165,15 +166,18 @@ def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -
     files = FileSet()
     for emitter in EMITTERS:
         files.add(emitter.emit(plan))
+    files.add(list(translation_units.emit(plan, files.files.values())))
     manifest: dict[str, Any] = {
         "namespace": plan.namespace,
         "sources": files.paths("source"),
+        "parts": files.paths("part"),
         "headers": files.paths("header"),
         "include_dirs": [
             "include",
             *(Path(os.path.relpath(d, os.path.realpath(out))).as_posix() for d in _INCLUDE_DIRS),
         ],
         "python_sources": files.paths("python_source"),
+        "python_parts": files.paths("python_part"),
         "python": files.paths("python"),
         "kernels": _kernels(plan),
     }

@@ -22,7 +22,10 @@ from typing import Any
 from .cpp.folding import fold
 
 MANIFEST = "manifest.json"
-_ROLES = ("sources", "headers", "python_sources", "python")  # its lists of files
+# Its lists of files.
+_ROLES = ("sources", "parts", "headers", "python_sources", "python_parts", "python")
+# The roles of what a file of another role includes: the one, and the other.
+PARTS = {"part": "source", "python_part": "python_source"}
 # Comments say where an entry stands in its spec; a change of that alone changes no code.
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -40,7 +43,9 @@ class File:
 
     path: str
     text: str
-    role: str  # "source", "header", "python_source" (C++ that needs Python), "python"
+    # "source", "header", "python_source" (C++ that needs Python), "python", and those of PARTS
+    role: str
+    unit: str = ""  # of a part: what it is compiled in, with others
 
 
 @dataclass

@@ -6,11 +6,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
-import precompiled
-
 ROOT = Path(__file__).parents[1]
+# Optimisation takes longer to compile than the tests gain by it.
+UNOPTIMISED = "-O0"
 
 
 def build_and_load(sources: Path, library: str):
@@ -25,8 +26,7 @@ def build(sources: Path) -> Path:
     folder = ROOT / "build" / "tests" / sources.name
     # copytree keeps modification times, so that ninja sees what is unchanged.
     shutil.copytree(sources, folder, dirs_exist_ok=True)
-    flags = shlex.join(precompiled.cxxflags())
-    environment = {"CXXFLAGS": flags, **os.environ, "PYTHONPATH": _python_path()}
+    environment = {"CXXFLAGS": UNOPTIMISED, **os.environ, "PYTHONPATH": _python_path()}
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
     result = subprocess.run(
         command, check=False, cwd=folder, env=environment, capture_output=True, text=True
@@ -36,16 +36,32 @@ def build(sources: Path) -> Path:
 
 
 def load(name: str, source: Path, folder: Path, **options) -> None:
-    """torch.utils.cpp_extension.load of one file, for what registers operators, one at a time."""
+    """torch.utils.cpp_extension.load of one file, for what registers operators, one at a time.
+
+    With the flags of BuildExtension, and torch's headers as it has compiled them.
+    """
     from torch.utils import cpp_extension
 
+    from torchext.toolchain import environment, platforms, precompiled
     from torchext.toolchain.one_build import one_build
+
+    pythons = [sysconfig.get_config_var(name) or "" for name in ("CFLAGS", "CCSHARED")]
+    platform = platforms.current()
+    flags = [*shlex.split(" ".join(pythons)), *platform.compile_flags, UNOPTIMISED]
+    folders = precompiled.include_dirs(environment.find_compiler(platform), flags)
+    own = [*folders, str(ROOT / "csrc" / "include"), str(source.parent)]
 
     with one_build(str(folder / "torchext.lock"), str(folder)):
         # of a run that was killed, for which load() waits for ever
         (folder / "lock").unlink(missing_ok=True)
         cpp_extension.load(
-            name, [str(source)], build_directory=str(folder), is_python_module=False, **options
+            name,
+            [str(source)],
+            build_directory=str(folder),
+            is_python_module=False,
+            extra_cflags=flags,
+            extra_include_paths=own,
+            **options,
         )
 
 

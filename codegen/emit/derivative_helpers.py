@@ -11,6 +11,7 @@ from ..plan.library import Plan
 
 _SOURCE = """
 $banner
+#include <torchext/precompiled.h>
 #include <torchext/derivatives/$topic-inl.h>
 """
 

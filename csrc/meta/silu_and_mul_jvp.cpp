@@ -2,6 +2,8 @@
 //
 // No Meta kernel of its own: built of ATen operators, for every device and every order of autograd.
 
+#include <torchext/precompiled.h>
+
 #include "checks.h"
 #include "halves.h"
 

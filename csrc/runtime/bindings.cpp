@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // torchext._runtime: what torchext/overriding.py, torchext/fallback.py and torchext/testing call.
+#include <torchext/precompiled.h>
+
 #include "expectation.h"
 #include "fallback.h"
 #include "override.h"

@@ -5,7 +5,7 @@ import os
 import sys
 
 import pytest
-from sample_project import run
+from sample_project import python, run
 
 from torchext.toolchain import cuda, diagnosis, environment, platforms
 from torchext.toolchain.op_library import OpLibrary, expand
@@ -96,6 +96,13 @@ def test_two_sources_of_one_object_end_the_build(project):
 
 def test_an_unknown_compiler_ends_the_build(project):
     assert_refused(project.build(CXX="no-such-compiler"), "CXX=no-such-compiler", "Install g++")
+
+
+def test_a_cpp_runtime_of_its_own_ends_the_build(project):
+    build = project.build(LDFLAGS="-static-libstdc++")
+    assert_refused(build, "was linked without libstdc++.so.6", "-static-libstdc++ in LDFLAGS")
+    code = "import torch, sample_ops; assert sample_ops.ops.shift(torch.ones(1), 2.0).item() == 3"
+    assert python(code, project.folder).status == 0  # the library of the build before
 
 
 def test_without_torch_the_build_says_what_to_do(project):

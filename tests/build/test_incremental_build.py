@@ -39,11 +39,11 @@ def test_the_environments_ninja_is_used_where_none_is_on_path(monkeypatch, tmp_p
 def test_a_changed_archive_is_linked_again(tmp_path):
     archive, library = tmp_path / "libextra.a", str(tmp_path / "_C.so")
     archive.write_text("first")
-    linker = "import sys; open(sys.argv[-1], 'w').close()"
+    linker = "import sys; open(sys.argv[-1], 'w').write('\\0libc.so\\0')"
     command = [sys.executable, "-c", linker, f"-L{tmp_path}", "-lextra"]
-    assert [linking.link(command, [], library) for _ in range(2)] == [True, False]
+    assert [linking.link(command, [], library, "libc.so") for _ in range(2)] == [True, False]
     archive.write_text("the second")
-    assert [linking.link(command, [], library) for _ in range(2)] == [True, False]
+    assert [linking.link(command, [], library, "libc.so") for _ in range(2)] == [True, False]
 
 
 def test_two_builds_at_once_build_one_after_the_other(project):

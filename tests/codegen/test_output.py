@@ -320,7 +320,7 @@ def test_output_names_no_place_of_this_machine(tmp_path: Path) -> None:
 def test_the_manifest_lists_every_file_and_no_other(tmp_path: Path) -> None:
     run(tmp_path, NATIVE, DERIVATIVES)
     data = json.loads((tmp_path / "out" / MANIFEST).read_text())
-    roles = ("sources", "headers", "python_sources", "python")
+    roles = ("sources", "parts", "headers", "python_sources", "python_parts", "python")
     listed = [path for role in roles for path in data[role]]
     assert sorted([*listed, MANIFEST]) == sorted(output(tmp_path / "out"))
     assert data["namespace"] == "lib"

@@ -59,7 +59,7 @@ class Output:
 
     def definitions(self) -> Iterator[tuple[str, frozenset[str]]]:
         """Every schema that is registered, with its tags."""
-        for text in self._texts("sources", r"/schema_\d+\.cpp$"):
+        for text in self._texts("parts", r"/schema_\d+\.cpp$"):
             for schema, tags in _DEFINITION.findall(text):
                 names = re.findall(r"at::Tag::(\w+)", tags)
                 yield re.sub(r"\\(.)", r"\1", schema), frozenset(names)
@@ -84,7 +84,7 @@ class Output:
     def registrations(self) -> dict[tuple[str, str], Registration]:
         """Operator and dispatch key to what is registered for them."""
         found: dict[tuple[str, str], Registration] = {}
-        for text in self._texts("sources", r"/dispatch_\d+\.cpp$"):
+        for text in self._texts("parts", r"/dispatch_\d+\.cpp$"):
             cuda = [match.span() for match in _WITH_CUDA.finditer(text)]
             wrappers = dict(_wrappers(text))
             structured = set(_STRUCTURED.findall(text))

@@ -5,7 +5,6 @@ import functools
 from pathlib import Path
 
 import library_build
-import precompiled
 import pytest
 import torch
 
@@ -22,16 +21,15 @@ def helpers():
     # One file: torch's templates, which each file instantiates, are most of what is compiled.
     parts = sorted(FOLDER.glob("bindings_*.cpp"))
     everything = build / "bindings.cpp"
-    text = "".join(f'#include "{part}"\n' for part in parts)
+    includes = "".join(f'#include "{part}"\n' for part in parts)
+    text = f"#include <torchext/precompiled.h>\n{includes}"
     if not everything.exists() or everything.read_text(encoding="utf-8") != text:
         everything.write_text(text, encoding="utf-8")
     library_build.load(
         NAMESPACE,
         everything,
         build,
-        extra_cflags=list(precompiled.load_flags()),
         extra_ldflags=["-Wl,-z,defs", "-lc10", "-ltorch_cpu"],
-        extra_include_paths=[str(ROOT / "csrc" / "include"), str(FOLDER)],
     )
     library = decompose_under_vmap(NAMESPACE)
     yield getattr(torch.ops, NAMESPACE)

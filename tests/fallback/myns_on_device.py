@@ -143,8 +143,6 @@ if __name__ == "__main__":
         "own_kernels",
         Path(__file__).with_name("own_kernels.cpp"),
         Path(sys.argv[1]),
-        extra_cflags=["-O0"],
-        extra_include_paths=[str(TESTS.parent / "csrc" / "include")],
     )
     torch.manual_seed(0)
     with torchext.fallback.mode("silent"):

@@ -57,7 +57,8 @@ def _check(native: bytes, derivatives: bytes) -> bool:
         written = output(out)
     if result.status == 0:
         manifest = json.loads(written["manifest.json"])
-        listed = [*manifest["sources"], *manifest["python_sources"], *manifest["python"]]
+        roles = ("sources", "parts", "python_sources", "python_parts", "python")
+        listed = [path for role in roles for path in manifest[role]]
         assert listed and set(listed) <= set(written)
         assert result.report == ""
         for name in written:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 COPIED = ("codegen", "csrc", "torchext", "tests/ops", "tests/sanitize", "tests/leaks",
           "tests/fallback", "tests/conftest.py", "tests/first_device.py", "tests/library_build.py",
-          "tests/precompiled.py", "setup.py", "pyproject.toml", "native_functions.yaml",
+          "setup.py", "pyproject.toml", "native_functions.yaml",
           "derivatives.yaml", "README.md", "LICENSE")  # fmt: skip
 BUILT = shutil.ignore_patterns("*.so", "_C*.json", "_runtime.json", "__pycache__", "build")
 # -O1: at -O3 frames are missing. vptr: types that cross libraries of hidden visibility differ.

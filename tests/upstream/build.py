@@ -116,7 +116,7 @@ def _sources(manifest: dict, operators: list[Operator], folder: Path) -> list[Pa
     missing = own / "missing.cpp"
     if not missing.exists():
         missing.write_text(_MISSING, encoding="utf-8")
-    generated = [folder / "generated" / path for path in manifest["sources"]]
+    generated = compiler.parts(manifest, folder / "generated")
     return [*generated, *sources, missing]
 
 
@@ -148,7 +148,7 @@ def _link(result: compiler.Compiled, manifest: dict, folder: Path, built: Built)
         built.orphans.append(output.strip().splitlines()[-1])
         return
     if symbols:
-        sources = [folder / "generated" / path for path in manifest["sources"]]
+        sources = compiler.parts(manifest, folder / "generated")
         found, lost = blame.of_symbols(result.objects, symbols, sources)
         built.unlinked = {name: sorted(found[name]) for name in sorted(found)}
         built.orphans += [f"undefined symbol {symbol} of no operator" for symbol in sorted(lost)]

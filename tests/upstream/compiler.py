@@ -86,6 +86,12 @@ def compile_all(
     return Compiled(objects, _run_ninja(command))
 
 
+def parts(manifest: dict, generated: Path) -> list[Path]:
+    """What is compiled, each part of a unit for itself: an error leaves out the part alone."""
+    sources = [path for path in manifest["sources"] if not path.startswith("units/")]
+    return [generated / path for path in (*manifest["parts"], *sources)]
+
+
 def _run_ninja(command: list[str]) -> str:
     """Run ninja, show which files it compiles, and return what it says where any fails."""
     environ = {**os.environ, "NINJA_STATUS": "[%f/%t] "}

@@ -25,7 +25,7 @@ from torch.utils import cpp_extension  # noqa: E402
 
 import torchext  # noqa: E402
 
-from . import cuda, environment, linking, platforms, record  # noqa: E402
+from . import cuda, environment, linking, platforms, precompiled, record  # noqa: E402
 from .build_log import BuildLog  # noqa: E402
 from .diagnosis import explain  # noqa: E402
 from .generate import Manifest, generate  # noqa: E402
@@ -103,8 +103,11 @@ class BuildExtension(cpp_extension.BuildExtension):
         prepared = copy.copy(library)
         prepared.manifest = manifest
         prepared.sources = self._sources(library, manifest)
-        prepared.include_dirs = self._include_dirs(library, manifest)
         prepared.extra_compile_args = self._compile_flags(library)
+        prepared.include_dirs = [
+            *self._precompiled_dirs(library, prepared.extra_compile_args["cxx"]),
+            *self._include_dirs(library, manifest),
+        ]
         device = "cuda" if self.cuda.home else "cpu"
         prepared.library_dirs = [*library.library_dirs, *cpp_extension.library_paths(device)]
         prepared.libraries = [*library.libraries, *self.platform.torch_libraries]
@@ -139,6 +142,12 @@ class BuildExtension(cpp_extension.BuildExtension):
         torchs = cpp_extension.include_paths("cuda" if self.cuda.home else "cpu")
         math = cuda.math_include_dirs(self.cuda.home) if self.cuda.home else []
         return [*(os.path.abspath(path) for path in own), *torchs, *math]
+
+    def _precompiled_dirs(self, library: OpLibrary, cxx: list[str]) -> list[str]:
+        """Return the folder of torch's headers as this library's flags compile them, if any."""
+        macros = [f"-D{k}" if v is None else f"-D{k}={v}" for k, v in library.define_macros]
+        flags = [*self.compiler.compiler_so[1:], *macros, *cxx]
+        return precompiled.include_dirs(os.environ["CXX"], flags)
 
     def _compile_flags(self, library: OpLibrary) -> dict[str, list[str]]:
         given = library.extra_compile_args
@@ -202,7 +211,7 @@ class BuildExtension(cpp_extension.BuildExtension):
             *ext.extra_link_args,
             *environs,
         ]
-        linking.link(command, objects, library)
+        linking.link(command, objects, library, platform.cpp_runtime)
         if for_python:
             command = [
                 os.environ["CXX"],
@@ -212,7 +221,9 @@ class BuildExtension(cpp_extension.BuildExtension):
                 *(f"-l{name}" for name in (*platform.torch_libraries, *platform.python_libraries)),
                 *environs,
             ]
-            linking.link_python_part(command, for_python, library, platform.origin)
+            linking.link_python_part(
+                command, for_python, library, platform.cpp_runtime, platform.origin
+            )
         else:
             linking.remove(record.python_part_path(library))
         for path in ext.manifest.python:

@@ -16,8 +16,17 @@ import subprocess
 from .record import python_part_path
 
 
-def link(command: list[str], objects: list[str], library: str, folder: str | None = None) -> bool:
-    """Run `command` + `-o library`, unless it made this library of these very files already."""
+def link(
+    command: list[str],
+    objects: list[str],
+    library: str,
+    cpp_runtime: str,
+    folder: str | None = None,
+) -> bool:
+    """Run `command` + `-o library`, unless it made this library of these very files already.
+
+    RuntimeError where the library has a C++ runtime of its own in place of `cpp_runtime`.
+    """
     stamp = library + ".link.json"
     files = filter(os.path.isfile, [*objects, *command, *_libraries(command)])
     inputs = {"command": command, "files": {path: _state(path) for path in files}}
@@ -29,9 +38,24 @@ def link(command: list[str], objects: list[str], library: str, folder: str | Non
     made = os.path.abspath(library) + ".new"
     # the descriptors, not sys.stdout: the build log captures those
     subprocess.run([*command, "-o", made], cwd=folder, stdout=1, stderr=2, check=True)
+    _check_cpp_runtime(library, cpp_runtime, command[0])
     os.replace(library + ".new", library)
     write_text(stamp, json.dumps(inputs))
     return True
+
+
+def _check_cpp_runtime(library: str, cpp_runtime: str, compiler: str) -> None:
+    """A library needs what torch needs: what it names is in its table of strings."""
+    with open(library + ".new", "rb") as file:
+        if f"\0{cpp_runtime}\0".encode() in file.read():
+            return
+    remove(library + ".new")
+    raise RuntimeError(
+        f"{os.path.basename(library)} was linked without {cpp_runtime}, the C++ runtime of torch. "
+        "One of its own in the same process ends in crashes, of streams and locales for instance. "
+        f"{compiler} links a static one, by itself or for -static-libstdc++ in LDFLAGS or "
+        "extra_link_args: take that away, or set CXX to another compiler"
+    )
 
 
 def _libraries(command: list[str]) -> list[str]:
@@ -46,7 +70,9 @@ def _libraries(command: list[str]) -> list[str]:
     ]
 
 
-def link_python_part(command: list[str], objects: list[str], library: str, origin: str) -> str:
+def link_python_part(
+    command: list[str], objects: list[str], library: str, cpp_runtime: str, origin: str
+) -> str:
     """Link what needs Python beside `library`, which it finds by its own folder when loaded.
 
     A linker notes a library by the path that it was given, if the library has no name of its own.
@@ -61,7 +87,7 @@ def link_python_part(command: list[str], objects: list[str], library: str, origi
     os.makedirs(os.path.dirname(given), exist_ok=True)
     if not os.path.islink(given):
         os.symlink(os.path.join(os.pardir, name), given)
-    link([*command, f"{origin}/{name}"], objects, part, folder)
+    link([*command, f"{origin}/{name}"], objects, part, cpp_runtime, folder)
     return part
 
 

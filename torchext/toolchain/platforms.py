@@ -26,6 +26,8 @@ class Platform:
     python_link_flags: tuple[str, ...]
     # the folder of a shared object, in what that object says it needs; the loader replaces it
     origin: str
+    # the shared object of the C++ runtime that torch needs
+    cpp_runtime: str
     # what every library links, without torch_python
     torch_libraries: tuple[str, ...]
     # what a library with CUDA kernels links besides
@@ -63,6 +65,7 @@ _LINUX = Platform(
     link_flags=(*_LINUX_LINK_FLAGS, "-Wl,-z,defs"),
     python_link_flags=_LINUX_LINK_FLAGS,
     origin="$ORIGIN",
+    cpp_runtime="libstdc++.so.6",
     torch_libraries=("c10", "torch", "torch_cpu"),
     cuda_libraries=("cudart", "c10_cuda", "torch_cuda"),
     python_libraries=("torch_python",),

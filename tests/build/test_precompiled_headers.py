@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch's headers, compiled once and shared: used where they are right, and never where not."""
+
+import json
+import os
+import shlex
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sample_project import flags, run
+
+from torchext.toolchain import cache, precompiled
+
+GCC = "g++"
+needs_gcc = pytest.mark.skipif(
+    "Free Software Foundation"
+    not in subprocess.run([GCC, "--version"], capture_output=True, text=True, check=False).stdout,
+    reason="g++ is not GCC",
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty cache."""
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.delenv(precompiled.SWITCH, raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A header that is compiled in no time, in place of torch's."""
+    header = tmp_path / "include" / "small header.h"
+    header.parent.mkdir()
+    header.write_text("#pragma once\ninline int number() { return 1; }\n")
+    headers = "#include <vector>\n#include <small header.h>\n"
+    monkeypatch.setattr(precompiled, "TORCH_HEADERS", headers)
+    monkeypatch.setattr(precompiled.cpp_extension, "include_paths", lambda: [str(header.parent)])
+    return header
+
+
+def entries(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.is_dir())
+
+
+def read(folder: Path) -> str:
+    return (folder / "text").read_text()
+
+
+def maker(text: str, source: Path, made: list[str]):
+    def make(folder: Path) -> list[str]:
+        made.append(text)
+        (folder / "text").write_text(text)
+        return [str(source)]
+
+    return make
+
+
+def test_an_entry_is_made_once_for_what_it_is_made_of(folder, tmp_path):
+    source, made = tmp_path / "source", []
+    source.write_text("1")
+    found = [cache.entry("kind", key, maker(key, source, made)) for key in ("a", "a", "b", "a")]
+    assert made == ["a", "b"]
+    assert [read(path) for path in found] == ["a", "a", "b", "a"]
+    assert found[0] == found[1] == found[3]
+
+
+def test_an_entry_of_a_file_that_changed_is_not_used(folder, tmp_path):
+    source, made = tmp_path / "source", []
+    source.write_text("1")
+    first = cache.entry("kind", "a", maker("first", source, made))
+    source.write_text("another size")
+    assert read(cache.entry("kind", "a", maker("second", source, made))) == "second"
+    source.unlink()
+    source.write_text("1")
+    assert cache.entry("kind", "a", maker("third", source, made)) != first
+    assert made == ["first", "second", "third"]
+
+
+def test_a_damaged_entry_is_made_again(folder, tmp_path):
+    source, made = tmp_path / "source", []
+    source.write_text("1")
+    found = cache.entry("kind", "a", maker("a", source, made))
+    for damage in (b"not json", b"[]", b"{}"[:1]):
+        (found / "files.json").write_bytes(damage)
+        assert cache.entry("kind", "a", maker("a", source, made)) == found
+    assert made == ["a"] * 4
+
+
+def test_what_fails_leaves_nothing_behind(folder):
+    def fail(unfinished: Path) -> list[str]:
+        (unfinished / "half").write_text("")
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        cache.entry("kind", "a", fail)
+    assert entries(folder) == []
+
+
+def test_a_killed_build_leaves_no_entry_and_no_lock(folder):
+    code = (
+        "import os, sys, time; from torchext.toolchain import cache\n"
+        "def make(folder):\n"
+        "    (folder / 'half').write_text(''); print('making', flush=True); time.sleep(600)\n"
+        "cache.entry('kind', 'a', make)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"making\n"
+        process.send_signal(signal.SIGKILL)
+    source, made = folder / "source", []
+    source.write_text("1")
+    assert read(cache.entry("kind", "a", maker("whole", source, made))) == "whole"
+    (unfinished,) = [name for name in entries(folder) if name.startswith("unfinished-")]
+    long_ago = time.time() - 48 * 3600
+    os.utime(folder / unfinished, (long_ago, long_ago))
+    cache.entry("kind", "b", maker("b", source, made))
+    assert unfinished not in entries(folder)
+
+
+def test_builds_at_once_make_an_entry_once(folder, tmp_path):
+    code = (
+        "import sys, time; from torchext.toolchain import cache\n"
+        "def make(folder):\n"
+        "    print('made', flush=True); time.sleep(0.5); return [sys.executable]\n"
+        "print(cache.entry('kind', 'a', make))"
+    )
+    command = [sys.executable, "-c", code]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [process.communicate()[0].split() for process in processes]
+    assert sorted(map(len, said)) == [1, 1, 2]
+    assert len({words[-1] for words in said}) == 1
+
+
+def test_the_last_used_entries_stay(folder, tmp_path):
+    source, made = tmp_path / "source", []
+    source.write_text("1")
+    paths = []
+    for index in range(cache.KEPT):
+        paths.append(cache.entry("kind", str(index), maker(str(index), source, made)))
+        os.utime(paths[-1], (index, index))
+    cache.entry("kind", "0", maker("0", source, made))  # used now
+    cache.entry("kind", "new", maker("new", source, made))
+    left = [path.exists() for path in paths]
+    assert left == [True, False, *[True] * (cache.KEPT - 2)]
+
+
+@needs_gcc
+def test_the_header_is_what_its_flags_make_of_it(small, folder):
+    (first,) = precompiled.include_dirs(GCC, ["-O0", "-Wall"])
+    assert precompiled.include_dirs(GCC, ["-O0", "-Wextra"]) == [first]  # warnings change nothing
+    assert precompiled.include_dirs(GCC, ["-O2", "-Wall"]) != [first]
+    assert precompiled.include_dirs(GCC, ["-O0", "-DNUMBER=1"]) != [first]
+    small.write_text("#pragma once\ninline int number() { return 2222; }\n")
+    assert precompiled.include_dirs(GCC, ["-O0", "-Wall"]) != [first]
+
+
+@needs_gcc
+def test_a_source_reads_it_and_means_the_same_without(small, tmp_path):
+    source = tmp_path / "source.cpp"
+    includes = "#include <torchext/precompiled.h>\n#include <small header.h>\n"
+    source.write_text(includes + "int main() { return number(); }\n")
+    (made,) = precompiled.include_dirs(GCC, ["-O0"])
+    own = Path(precompiled.__file__).parents[2] / "csrc" / "include"
+    for folders, mark in (([made, own], "! "), ([own], ". ")):
+        includes = [f"-I{path}" for path in (*folders, small.parent)]
+        command = [GCC, "-O0", f"-std={precompiled.cxx_standard()}", "-H", *includes]
+        done = subprocess.run(
+            [*command, "-c", source, "-o", os.devnull], capture_output=True, text=True, check=True
+        )
+        assert f"{mark}{folders[0]}/torchext/precompiled.h" in done.stderr
+
+
+def test_it_can_be_switched_off(small, folder, monkeypatch):
+    monkeypatch.setenv(precompiled.SWITCH, "0")
+    assert precompiled.include_dirs(GCC, []) == []
+    assert not folder.exists()
+
+
+def test_another_compiler_goes_without(small, folder, tmp_path):
+    compiler = tmp_path / "clang++"
+    compiler.write_text("#!/bin/sh\necho clang version 19.1.0\n")
+    compiler.chmod(0o755)
+    assert precompiled.include_dirs(str(compiler), []) == []
+    assert not folder.exists()
+
+
+@needs_gcc
+def test_headers_that_do_not_compile_are_said_and_left_out(small, folder, capfd):
+    small.write_text("no C++")
+    assert precompiled.include_dirs(GCC, []) == []
+    said = capfd.readouterr().err
+    assert "torch's headers are read for every file: " in said and "small header.h:1" in said
+    assert entries(folder) == []
+
+
+@needs_gcc
+def test_a_cache_that_cannot_be_written_is_said_and_left_out(small, folder, capfd):
+    folder.write_text("a file in its place")
+    assert precompiled.include_dirs(GCC, []) == []
+    assert "torch's headers are read for every file: " in capfd.readouterr().err
+
+
+@needs_gcc
+def test_entries_belong_to_their_user(small, folder):
+    (made,) = precompiled.include_dirs(GCC, [])
+    assert stat.S_IMODE(os.stat(made).st_mode) == 0o700
+
+
+@needs_gcc
+def test_every_generated_unit_of_a_library_reads_it(built_project, monkeypatch):
+    """Nothing of the command that BuildExtension makes keeps GCC from taking it."""
+    folder = next(built_project.folder.glob("build/temp-torch-*/sample_ops._C"))
+    command = ["ninja", "-C", str(folder), "-t", "commands"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    units = [shlex.split(line) for line in said.splitlines() if "/units/" in line]
+    assert len(units) >= 3
+    for words in units:
+        words[words.index("-o") + 1] = words[words.index("-MF") + 1] = os.devnull
+        done = subprocess.run(
+            [*words, "-H", "-Winvalid-pch", "-fsyntax-only"],
+            cwd=folder, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert "/torchext/precompiled.h.gch\n" in done.stderr
+        assert "! " in done.stderr and "x " not in done.stderr.split("\n")[0][:2]
+
+
+@pytest.mark.slow
+def test_a_library_is_built_and_loads_without_it(project):
+    """Every generated part includes what it uses."""
+    generated = next(iter((project.folder / "build").glob("generated/*")))
+    manifest = json.loads((generated / "manifest.json").read_text())
+    build = project.build(TORCHEXT_PRECOMPILED="0", **flags())
+    assert build.status == 0, build.text
+    assert len(build.compiled) >= len(manifest["sources"])
+    code = "import torch, sample_ops; print(sample_ops.ops.shift(torch.ones(1), 2.0).item())"
+    assert run([sys.executable, "-c", code], project.folder).text == "3.0\n"

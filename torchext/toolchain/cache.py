@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every library of a user would compile alike, kept from build to build and shared by them.
+
+An entry is a folder, made whole or not at all: under another name, which a rename ends, so that a
+build that is killed leaves nothing that another takes for an entry. Its name holds what it was made
+of, the states of the files that were read included: what changed has another name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+VARIABLE = "TORCHEXT_CACHE_DIR"
+KEPT = 6  # entries; the last used stay
+_FILES = "files.json"  # in an entry: the states of the files that it was made of
+_UNFINISHED = "unfinished-"
+_ABANDONED_SECONDS = 24 * 3600  # after which no build that is alive can be at work on one
+
+
+def folder() -> Path:
+    """Return where entries are kept: TORCHEXT_CACHE_DIR, else torchext in the user's cache."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        return Path(chosen).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "torchext"
+
+
+def entry(kind: str, made_of: str, make: Callable[[Path], list[str]]) -> Path:
+    """Return the folder that `make` filled for this text, by this call or an earlier one.
+
+    `make` gets an empty folder, and returns the files that it read: an entry is used as long as
+    they are what they were. OSError where the cache cannot be written.
+    """
+    cache = folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    key = f"{kind}-{_digest(made_of)}"
+    with _locked(cache / f"{key}.lock"):
+        found = _find(cache, key)
+        if found is None:
+            found = _add(cache, key, make)
+            _forget_the_oldest(cache, found)
+    os.utime(found)  # used now
+    return found
+
+
+def _find(cache: Path, key: str) -> Path | None:
+    for candidate in sorted(cache.glob(f"{key}-*")):
+        with contextlib.suppress(OSError, ValueError):
+            states = json.loads((candidate / _FILES).read_text(encoding="utf-8"))
+            if states == _states(states):
+                return candidate
+    return None
+
+
+def _add(cache: Path, key: str, make: Callable[[Path], list[str]]) -> Path:
+    unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=cache))
+    try:
+        states = json.dumps(_states(make(unfinished)))
+        (unfinished / _FILES).write_text(states, encoding="utf-8")
+        made = cache / f"{key}-{_digest(states)}"
+        shutil.rmtree(made, ignore_errors=True)  # damaged, or it would have been found
+        unfinished.rename(made)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return made
+
+
+def _forget_the_oldest(cache: Path, keep: Path) -> None:
+    """Delete what is over the bound, and what builds left that were killed.
+
+    A build that uses a deleted entry goes on without: the compiler reads the headers instead.
+    """
+    folders = [path for path in cache.iterdir() if path.is_dir() and path != keep]
+    by_age = sorted(folders, key=_last_used, reverse=True)
+    entries = [path for path in by_age if not path.name.startswith(_UNFINISHED)]
+    abandoned = time.time() - _ABANDONED_SECONDS
+    unfinished = [path for path in by_age if path not in entries and _last_used(path) < abandoned]
+    for path in [*entries[KEPT - 1 :], *unfinished]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _last_used(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0  # another build deleted it just now
+
+
+def _states(paths) -> dict[str, list[int]]:
+    found = ((path, os.stat(path)) for path in paths)
+    return {path: [status.st_mtime_ns, status.st_size] for path, status in found}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the file `path` alone: builds that need the same entry make it once."""
+    import fcntl  # POSIX; other platforms are refused before
+
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"waiting for another build that fills {path.parent}"
+            print(message, file=sys.stderr, flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
