@@ -34,6 +34,11 @@ _POLICIES = {
 }  # fmt: skip
 
 
+def falls_back_on(operator: Operator, key: str) -> bool:
+    """Whether an entry says `cpu_fallback` for a dispatch key."""
+    return any(e.key == key and e.kernel == FALLBACK for e in operator.dispatch or ())
+
+
 def kernels_of(
     namespace: str, operator: Operator, group: Group | None, forms: Forms, errors: Errors
 ) -> tuple[KernelPlan, ...]:

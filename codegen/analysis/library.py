@@ -30,7 +30,7 @@ from .form_tags import FormTags
 from .forms import Forms
 from .functional_forms import FunctionalForms
 from .generated_operators import operators_beside, with_variants
-from .kernels import kernels_of, speaking
+from .kernels import falls_back_on, kernels_of, speaking
 from .layouts import layout_tags
 from .overrides import own_derivatives, plan_override
 from .rule_calls import rule_plan
@@ -114,7 +114,7 @@ class _OwnOperators:
             operator=operator,
             group=group,
             shard=shard,
-            tags=_tags(operator, self.form_tags.tag(operator)),
+            tags=self._tags(operator, kernels),
             handle=cpp_names.handle_name(operator.name.identifier),
             signature=signature_of(operator),
             api_name=None,
@@ -130,6 +130,23 @@ class _OwnOperators:
             form_of=self.forms.compared_with(operator),
             samples=self.samples.samples(operator),
         )
+
+    def _tags(self, operator: Operator, kernels: Iterable[KernelPlan]) -> tuple[str, ...]:
+        """Those of the entry, that of its form, and what follows from its other keys."""
+        tags = dict.fromkeys(operator.tags)
+        if form := self.form_tags.tag(operator):
+            tags.setdefault(form)
+        tags.update(dict.fromkeys(layout_tags(operator)))
+        functional = self.functional.of(operator)  # which a generated form calls
+        on_cuda = [kernel for kernel in kernels if kernel.key == "CUDA"]
+        is_called = not on_cuda and functional is not None
+        if any(kernel.fallback for kernel in on_cuda) or (
+            is_called and falls_back_on(functional, "CUDA")
+        ):
+            tags.setdefault("cudagraph_unsafe")  # its copies wait for the stream
+        if operator.pt2_compliant:
+            tags.setdefault("pt2_compliant_tag")
+        return tuple(tags)
 
     def _batching(
         self,
@@ -156,17 +173,6 @@ def _group(operator: Operator) -> str:
     """`mul` for mul, mul_ and mul.out: a lower-case file name."""
     base = operator.func.name.base
     return (base if base.startswith("__") else base.rstrip("_") or base).lower()
-
-
-def _tags(operator: Operator, form: str | None) -> tuple[str, ...]:
-    """Those of the entry, that of its form, and what follows from its other keys."""
-    tags = dict.fromkeys(operator.tags)
-    if form:
-        tags.setdefault(form)
-    tags.update(dict.fromkeys(layout_tags(operator)))
-    if operator.pt2_compliant:
-        tags.setdefault("pt2_compliant_tag")
-    return tuple(tags)
 
 
 def _check_namespace(namespace: str, operators: list[Operator], errors: Errors) -> None:

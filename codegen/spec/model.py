@@ -68,7 +68,8 @@ class Operator:
     )
     tags: tuple[str, ...] = key(
         "Tags of the operator, one or a list. `pt2_compliant_tag` is added unless "
-        "`pt2_compliant: False`.",
+        "`pt2_compliant: False`, and `cudagraph_unsafe` where `CUDA` has `cpu_fallback`: "
+        "torch.compile captures CUDA graphs around such an operator.",
         "list",
         (),
     )

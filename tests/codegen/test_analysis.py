@@ -228,6 +228,21 @@ def test_checks_and_guards_can_be_left_out() -> None:
     assert kernel(schema, more="  device_guard: False\n").device_guard is None
 
 
+@pytest.mark.parametrize(
+    ("kernels", "is_unsafe"),
+    [
+        ("CPU: f\n    CUDA, PrivateUse1: cpu_fallback", True),
+        ("CPU: f\n    CUDA: g\n    PrivateUse1: cpu_fallback", False),
+        ("CPU, CUDA: f", False),
+    ],
+)
+def test_what_falls_back_on_cuda_is_kept_out_of_cuda_graphs(kernels: str, is_unsafe: bool) -> None:
+    text = f"- func: f(Tensor x) -> Tensor\n  autogen: f.out\n  dispatch:\n    {kernels}\n"
+    tags = {str(op.operator.name): op.tags for op in plan(text).operators}
+    assert set(tags) == {"f", "f.out"}
+    assert all(("cudagraph_unsafe" in own) == is_unsafe for own in tags.values())
+
+
 def test_tags_say_that_an_operator_is_compliant() -> None:
     schema = "f(Tensor x) -> Tensor"
     (op,) = plan(spec(schema, more="  tags: [core]\n")).operators

@@ -1725,11 +1725,11 @@ void register_schemas_0(torch::Library& m) {
   // native_functions.yaml:45
   m.def(
       "extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)",
-      {at::Tag::pt2_compliant_tag});
+      {at::Tag::cudagraph_unsafe, at::Tag::pt2_compliant_tag});
   // native_functions.yaml:48
   m.def(
       "extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)",
-      {at::Tag::pt2_compliant_tag});
+      {at::Tag::cudagraph_unsafe, at::Tag::pt2_compliant_tag});
   // native_functions.yaml:57
   m.def("halved(Tensor self, Tensor? weight, SymInt n) -> Tensor", {at::Tag::pt2_compliant_tag});
   // native_functions.yaml:57

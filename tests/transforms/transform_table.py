@@ -73,7 +73,8 @@ _NO_TANGENT_OF_OUT = Excuse(
 _NO_CAPTURE_ON_CPU = Excuse(
     Reason.REFUSED,
     RuntimeError,
-    "not permitted when stream is capturing|due to a previous error during capture",
+    "not permitted when stream is capturing|due to a previous error during capture"
+    "|Cannot copy between CPU and CUDA tensors during CUDA graph capture",
 )
 
 
