@@ -101,7 +101,7 @@ def test_objects_of_sources_outside_of_the_project_are_inside(project, tmp_path)
 
 
 def test_another_flag_compiles_everything(project):
-    build = project.build(**flags("-DANOTHER_FLAG"))
+    build = project.build(**flags("-Wextra"))
     assert {f"csrc/{path.name}" for path in SAMPLE.glob("csrc/*.cpp")} <= set(build.compiled)
 
 
