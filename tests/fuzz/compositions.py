@@ -529,7 +529,12 @@ def overload_sets(draw, base: str = "f") -> list[Composition]:
     return [draw(compositions(k, base, o)) for k, o in zip(kinds, overloads)]
 
 
-_INCLUDES = "#include <ATen/ATen.h>\n#include <ATen/native/Resize.h>\n"
+_INCLUDES = "".join(
+    f"#include <{header}>\n"
+    for header in (
+        "torchext/precompiled.h", "ATen/ATen.h", "ATen/core/grad_mode.h", "ATen/native/Resize.h",
+    )
+)  # fmt: skip
 # As ATen's in-place operators do: complex numbers become no real ones.
 _PUT = """\
 static void put(const at::Tensor& value, const at::Tensor& to) {

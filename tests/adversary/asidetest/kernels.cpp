@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/mul.h>
 #include <asidetest/kernels.h>
 

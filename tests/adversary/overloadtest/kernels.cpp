@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <tuple>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/ceil.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/floor.h>
