@@ -8,7 +8,7 @@ import sys
 import types
 from pathlib import Path
 
-from .library import require_fit
+from .built_library import require_fit
 
 
 def runtime() -> types.ModuleType:
