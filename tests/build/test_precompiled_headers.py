@@ -175,6 +175,23 @@ def test_a_source_reads_it_and_means_the_same_without(small, tmp_path):
         assert f"{mark}{folders[0]}/torchext/precompiled.h" in done.stderr
 
 
+@needs_gcc
+def test_who_makes_none_finds_what_others_made(small, folder):
+    assert precompiled.include_dirs(GCC, [], is_made=False) == []
+    assert not folder.exists()
+    made = precompiled.include_dirs(GCC, [])
+    assert precompiled.include_dirs(GCC, [], is_made=False) == made != []
+    small.write_text("#pragma once\n")
+    assert precompiled.include_dirs(GCC, [], is_made=False) == []
+
+
+def test_a_compiler_that_does_not_answer_goes_without(small, folder, tmp_path):
+    compiler = tmp_path / "g++"
+    compiler.write_text("#!/bin/sh\nexit 1\n")
+    compiler.chmod(0o755)
+    assert precompiled.include_dirs(str(compiler), []) == []
+
+
 def test_it_can_be_switched_off(small, folder, monkeypatch):
     monkeypatch.setenv(precompiled.SWITCH, "0")
     assert precompiled.include_dirs(GCC, []) == []

@@ -31,7 +31,15 @@ def folder() -> Path:
     chosen = os.environ.get(VARIABLE)
     if chosen:
         return Path(chosen).absolute()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "torchext"
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "torchext"
+
+
+def find(kind: str, made_of: str) -> Path | None:
+    """Return the folder that an earlier call of `entry` filled for this text, if there is one."""
+    found = _find(folder(), f"{kind}-{_digest(made_of)}")
+    if found is not None:
+        os.utime(found)  # used now
+    return found
 
 
 def entry(kind: str, made_of: str, make: Callable[[Path], list[str]]) -> Path:

@@ -61,6 +61,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         self.platform = platforms.current()
         environment.prepare(self.platform)
         self._decide_cuda()
+        self.is_in_place = bool(self.inplace or self.editable_mode)  # the first is reset below
         self.parallel = None  # ninja compiles side by side; the log is one extension's at a time
         objects = self.build_temp
         if not self._build_temp_was_chosen:
@@ -147,7 +148,8 @@ class BuildExtension(cpp_extension.BuildExtension):
         """Return the folder of torch's headers as this library's flags compile them, if any."""
         macros = [f"-D{k}" if v is None else f"-D{k}={v}" for k, v in library.define_macros]
         flags = [*self.compiler.compiler_so[1:], *macros, *cxx]
-        return precompiled.include_dirs(os.environ["CXX"], flags)
+        # who builds in place will build again; who installs leaves nothing behind
+        return precompiled.include_dirs(os.environ["CXX"], flags, self.is_in_place)
 
     def _compile_flags(self, library: OpLibrary) -> dict[str, list[str]]:
         given = library.extra_compile_args

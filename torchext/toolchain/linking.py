@@ -45,9 +45,9 @@ def link(
 
 
 def _check_cpp_runtime(library: str, cpp_runtime: str, compiler: str) -> None:
-    """A library needs what torch needs: what it names is in its table of strings."""
+    """Look for the name of `cpp_runtime`, which a library that needs it has as a string."""
     with open(library + ".new", "rb") as file:
-        if f"\0{cpp_runtime}\0".encode() in file.read():
+        if f"{cpp_runtime}\0".encode() in file.read():
             return
     remove(library + ".new")
     raise RuntimeError(

@@ -36,10 +36,11 @@ _BETWEEN_WORDS = re.compile(r"(?<!\\)\s+")  # of a rule of make
 _WARNING = re.compile(r"-W(?![alp],)")
 
 
-def include_dirs(compiler: str, flags: Iterable[str]) -> list[str]:
+def include_dirs(compiler: str, flags: Iterable[str], is_made: bool = True) -> list[str]:
     """Return the folder to search first, if the compiler can read what is in there.
 
-    `flags` are those of the compiler but for macros that torch does not read.
+    `flags` are those of the compiler but for macros that torch does not read. `is_made`: whether
+    what is not in the cache is put there; a library that is built but once gains nothing by it.
     """
     if os.environ.get(SWITCH) == "0":
         return []
@@ -53,11 +54,14 @@ def include_dirs(compiler: str, flags: Iterable[str]) -> list[str]:
     command += [word for path in cpp_extension.include_paths() for word in ("-isystem", path)]
 
     def make(folder: Path) -> list[str]:
-        print("compiling torch's headers, once for all libraries", flush=True)
+        print(f"compiling torch's headers into {cache.folder()}, once for all", flush=True)
         return _compile(command, folder)
 
     made_of = f"{shlex.join(command)}\n{version}{TORCH_HEADERS}"
     try:
+        if not is_made:
+            found = cache.find("headers", made_of)
+            return [] if found is None else [str(found)]
         return [str(cache.entry("headers", made_of, make))]
     except OSError as error:
         problem = str(error)
@@ -69,7 +73,7 @@ def include_dirs(compiler: str, flags: Iterable[str]) -> list[str]:
 
 def _version(compiler: str) -> str:
     command = [compiler, "--version"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(command, check=False, capture_output=True, text=True).stdout
 
 
 def _compile(command: list[str], folder: Path) -> list[str]:
