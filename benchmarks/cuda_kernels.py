@@ -4,7 +4,9 @@
 `python benchmarks/cuda_kernels.py [--out FILE]` needs a GPU. Each operator runs forward, and where
 it has a formula backward too, on tensors of 8192 x 4096 in float32 and bfloat16; what torch has no
 operator for is written in torch's operators. The two are interleaved in one run; each figure is the
-median over rounds of the GPU's time, with the quartiles of the ratio to torch's of the same round.
+median over rounds of the time between two events on the GPU, with the quartiles of the ratio to
+torch's of the same round. Where a kernel is shorter than its launch, or there is none, as in the
+backward of add, that is the time of the launch.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def calls(function: Function, tensors: list[torch.Tensor], backward: bool) -> Ca
 
 
 def milliseconds(call: Callable[[], None]) -> float:
-    """The GPU's time of one call."""
+    """The time of one call between two events on the GPU."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     for _ in range(CALLS):

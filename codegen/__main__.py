@@ -166,7 +166,7 @@ def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -
     files = FileSet()
     for emitter in EMITTERS:
         files.add(emitter.emit(plan))
-    files.add(list(translation_units.emit(plan, files.files.values())))
+    files.add(translation_units.emit(plan, [*files.paths("part"), *files.paths("python_part")]))
     manifest: dict[str, Any] = {
         "namespace": plan.namespace,
         "sources": files.paths("source"),

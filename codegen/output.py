@@ -24,8 +24,6 @@ from .cpp.folding import fold
 MANIFEST = "manifest.json"
 # Its lists of files.
 _ROLES = ("sources", "parts", "headers", "python_sources", "python_parts", "python")
-# The roles of what a file of another role includes: the one, and the other.
-PARTS = {"part": "source", "python_part": "python_source"}
 # Comments say where an entry stands in its spec; a change of that alone changes no code.
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -43,9 +41,9 @@ class File:
 
     path: str
     text: str
-    # "source", "header", "python_source" (C++ that needs Python), "python", and those of PARTS
+    # "source", "header", "python_source" (C++ that needs Python), "python"; what such a source
+    # includes is a "part" or "python_part"
     role: str
-    unit: str = ""  # of a part: what it is compiled in, with others
 
 
 @dataclass

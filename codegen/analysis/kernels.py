@@ -34,9 +34,16 @@ _POLICIES = {
 }  # fmt: skip
 
 
-def falls_back_on(operator: Operator, key: str) -> bool:
-    """Whether an entry says `cpu_fallback` for a dispatch key."""
-    return any(e.key == key and e.kernel == FALLBACK for e in operator.dispatch or ())
+def falls_back(
+    key: str, kernels: Iterable[KernelPlan], called: Iterable[Operator | None]
+) -> bool:
+    """Whether a dispatch key ends in `cpu_fallback`: by an operator's own kernel, or where it has
+    none for the key, by that of an operator that its generated kernel calls."""
+    own = [kernel for kernel in kernels if kernel.key == key]
+    if own:
+        return any(kernel.fallback for kernel in own)
+    entries = [entry for op in called if op for entry in op.dispatch or ()]
+    return any(entry.key == key and entry.kernel == FALLBACK for entry in entries)
 
 
 def kernels_of(

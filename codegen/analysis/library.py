@@ -30,7 +30,7 @@ from .form_tags import FormTags
 from .forms import Forms
 from .functional_forms import FunctionalForms
 from .generated_operators import operators_beside, with_variants
-from .kernels import falls_back_on, kernels_of, speaking
+from .kernels import falls_back, kernels_of, speaking
 from .layouts import layout_tags
 from .overrides import own_derivatives, plan_override
 from .rule_calls import rule_plan
@@ -137,12 +137,8 @@ class _OwnOperators:
         if form := self.form_tags.tag(operator):
             tags.setdefault(form)
         tags.update(dict.fromkeys(layout_tags(operator)))
-        functional = self.functional.of(operator)  # which a generated form calls
-        on_cuda = [kernel for kernel in kernels if kernel.key == "CUDA"]
-        is_called = not on_cuda and functional is not None
-        if any(kernel.fallback for kernel in on_cuda) or (
-            is_called and falls_back_on(functional, "CUDA")
-        ):
+        called = (self.functional.of(operator), operator.origin)
+        if falls_back("CUDA", kernels, called):
             tags.setdefault("cudagraph_unsafe")  # its copies wait for the stream
         if operator.pt2_compliant:
             tags.setdefault("pt2_compliant_tag")

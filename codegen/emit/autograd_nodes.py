@@ -156,7 +156,7 @@ def emit(plan: Plan) -> Iterator[File]:
                 includes=_includes(plan, shard),
                 definitions="\n".join(definitions).rstrip(),
             )
-            yield File(f"src/nodes_{index}.cpp", text, "part", f"autograd_{index}")
+            yield File(f"src/nodes_{index}.cpp", text, "part")
 
 
 def _includes(plan: Plan, shard: list[tuple[OperatorPlan, NodePlan]]) -> list[str]:

@@ -37,4 +37,4 @@ def emit(plan: Plan) -> Iterator[File]:
     """The declaration of the library object, and its definition with the exported error report."""
     values = {"banner": banner(__name__, plan.specs), "namespace": plan.namespace}
     yield File(f"include/{plan.namespace}/library.h", fill(_HEADER, **values), "header")
-    yield File("src/library.cpp", fill(_SOURCE, **values), "part", "registration_0")
+    yield File("src/library.cpp", fill(_SOURCE, **values), "part")

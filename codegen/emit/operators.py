@@ -131,7 +131,7 @@ def emit(plan: Plan) -> Iterator[File]:
                 ],
                 definitions=_joined(_definition(space, op, op.signature) for op in shard),
             )
-            yield File(f"src/ops_{index}.cpp", text, "part", f"registration_{index}")
+            yield File(f"src/ops_{index}.cpp", text, "part")
 
 
 def _api(namespace: str, operators: list[OperatorPlan]) -> str | list[str]:

@@ -73,7 +73,7 @@ def emit(plan: Plan) -> Iterator[File]:
                 includes=_includes(plan, shard),
                 classes=_indented("".join(_class(op, node) for op, node in shard)),
             )
-            yield File(f"python/nodes_{index}.cpp", text, "python_part", f"python_{index}")
+            yield File(f"python/nodes_{index}.cpp", text, "python_part")
             functions.append(f"add_node_classes_{index}")
     if functions:
         declarations = [f"void {function}(PyObject* classes);" for function in functions]
@@ -84,7 +84,7 @@ def emit(plan: Plan) -> Iterator[File]:
             declarations=declarations,
             functions=functions,
         )
-        yield File("python/module.cpp", text, "python_part", "python_0")
+        yield File("python/module.cpp", text, "python_part")
 
 
 def _includes(plan: Plan, shard: list[tuple[OperatorPlan, NodePlan]]) -> list[str]:

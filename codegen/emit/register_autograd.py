@@ -70,7 +70,7 @@ def emit(plan: Plan) -> Iterator[File]:
             kernels="\n".join(kernels).rstrip("\n") + "\n" if kernels else [],
             registrations="\n".join(registrations),
         )
-        yield File(f"src/autograd_{index}.cpp", text, "part", f"autograd_{index}")
+        yield File(f"src/autograd_{index}.cpp", text, "part")
 
 
 def _runtime(shard: list[OperatorPlan]) -> Iterator[str]:

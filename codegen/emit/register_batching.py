@@ -64,7 +64,7 @@ def emit(plan: Plan) -> Iterator[File]:
                 runtime=sorted({_header(rule) for _, rule in rules}),
                 blocks="\n".join(_blocks(plan.namespace, index, rules)).rstrip(),
             )
-            yield File(f"src/batching_{index}.cpp", text, "part", f"registration_{index}")
+            yield File(f"src/batching_{index}.cpp", text, "part")
 
 
 def _blocks(

@@ -119,7 +119,7 @@ def emit(plan: Plan) -> Iterator[File]:
             dtypes=[*(_dtype_set(name, taken) for taken, name in sets.items()), *[""][: len(sets)]],
             blocks="\n".join(blocks).rstrip(),
         )
-        yield File(f"src/dispatch_{index}.cpp", text, "part", f"registration_{index}")
+        yield File(f"src/dispatch_{index}.cpp", text, "part")
 
 
 # sets of dtypes, each with the name of its constant

@@ -51,7 +51,7 @@ def emit(plan: Plan) -> Iterator[File]:
                     f"&register_traced_forms_{index}",
                 ],
             )
-            yield File(f"src/functionalize_{index}.cpp", text, "part", f"registration_{index}")
+            yield File(f"src/functionalize_{index}.cpp", text, "part")
 
 
 def _impl(namespace: str, op: OperatorPlan) -> Iterator[str]:

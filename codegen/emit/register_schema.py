@@ -67,7 +67,7 @@ def emit(plan: Plan) -> Iterator[File]:
                 runtime=["#include <torchext/overriding.h>"] if overridden else [],
                 blocks="\n".join(_blocks(shard, index)).rstrip(),
             )
-            yield File(f"src/schema_{index}.cpp", text, "part", f"registration_{index}")
+            yield File(f"src/schema_{index}.cpp", text, "part")
 
 
 def _blocks(shard: list[OperatorPlan], index: int) -> Iterator[str]:

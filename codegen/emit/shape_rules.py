@@ -71,7 +71,7 @@ def emit(plan: Plan) -> Iterator[File]:
                 includes=[f"#include <{space}/rules/{group}.h>" for group in groups],
                 functions="\n".join(_function(op, rule) for op, rule in found).rstrip(),
             )
-            yield File(f"src/rules_{index}.cpp", text, "part", f"registration_{index}")
+            yield File(f"src/rules_{index}.cpp", text, "part")
 
 
 def _with_rules(operators: list[OperatorPlan]) -> list[tuple[OperatorPlan, RulePlan]]:

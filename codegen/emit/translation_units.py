@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""units/<stage>_<shard>.cpp: what the compiler is given, each several of the parts in src/.
+"""units/<unit>_<shard>.cpp: what the compiler is given, each several of the parts in src/.
 
 Reading torch's headers takes longer than all that a part of a small library says. What a change of
 a formula reaches has units of its own, and so has what needs Python.
@@ -7,12 +7,24 @@ a formula reaches has units of its own, and so has what needs Python.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
 
 from ..cpp.template import fill
-from ..output import PARTS, File, banner
+from ..output import File, banner
 from ..plan.library import Plan
+
+# Each with its parts, one a shard where a number stands behind the name.
+_UNITS = {
+    "registration": (
+        "src/batching", "src/dispatch", "src/functionalize", "src/library", "src/ops", "src/rules",
+        "src/schema",
+    ),
+    "autograd": ("src/autograd", "src/nodes"),
+    "python": ("python/module", "python/nodes"),
+}  # fmt: skip
+_UNIT_OF = {part: unit for unit, parts in _UNITS.items() for part in parts}
+_PART = re.compile(r"(.+?)(?:_(\d+))?\.cpp")
 
 _UNIT = """
 $banner
@@ -22,13 +34,14 @@ $parts
 """
 
 
-def emit(plan: Plan, files: Iterable[File]) -> Iterator[File]:
-    """The units of those files that are parts of one."""
-    units: dict[tuple[str, str], list[str]] = {}
-    for file in files:
-        if file.role in PARTS:
-            units.setdefault((file.unit, file.role), []).append(file.path)
-    for (unit, role), paths in units.items():
-        includes = [f'#include "../{path}"' for path in sorted(paths, key=PurePosixPath)]
+def emit(plan: Plan, parts: Iterable[str]) -> Iterator[File]:
+    """The units of the parts that the other emitters made; what is no shard's is in the first."""
+    units: dict[tuple[str, int], list[str]] = {}
+    for path in parts:
+        part, shard = _PART.fullmatch(path).groups()
+        units.setdefault((_UNIT_OF[part], int(shard or 0)), []).append(path)
+    for (unit, shard), paths in units.items():
+        includes = [f'#include "../{path}"' for path in sorted(paths)]
         text = fill(_UNIT, banner=banner(__name__, plan.specs), parts=includes)
-        yield File(f"units/{unit}.cpp", text, PARTS[role])
+        role = "python_source" if unit == "python" else "source"
+        yield File(f"units/{unit}_{shard}.cpp", text, role)

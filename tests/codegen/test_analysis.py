@@ -243,6 +243,19 @@ def test_what_falls_back_on_cuda_is_kept_out_of_cuda_graphs(kernels: str, is_uns
     assert all(("cudagraph_unsafe" in own) == is_unsafe for own in tags.values())
 
 
+def test_a_functional_form_made_of_what_falls_back_is_kept_out_of_cuda_graphs() -> None:
+    text = """\
+- func: f_(Tensor(a!) self, Tensor x) -> Tensor(a!)
+  autogen: f
+  dispatch:
+    CPU: f_
+    CUDA: cpu_fallback
+"""
+    tags = {str(op.operator.name): op.tags for op in plan(text).operators}
+    assert set(tags) == {"f_", "f"}
+    assert all("cudagraph_unsafe" in own for own in tags.values())
+
+
 def test_tags_say_that_an_operator_is_compliant() -> None:
     schema = "f(Tensor x) -> Tensor"
     (op,) = plan(spec(schema, more="  tags: [core]\n")).operators

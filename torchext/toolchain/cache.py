@@ -13,11 +13,12 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+
+from .locks import locked
 
 VARIABLE = "TORCHEXT_CACHE_DIR"
 KEPT = 6  # entries; the last used stay
@@ -51,7 +52,7 @@ def entry(kind: str, made_of: str, make: Callable[[Path], list[str]]) -> Path:
     cache = folder()
     cache.mkdir(parents=True, exist_ok=True)
     key = f"{kind}-{_digest(made_of)}"
-    with _locked(cache / f"{key}.lock"):
+    with locked(cache / f"{key}.lock"):
         found = _find(cache, key)
         if found is None:
             found = _add(cache, key, make)
@@ -110,18 +111,3 @@ def _states(paths) -> dict[str, list[int]]:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the file `path` alone: builds that need the same entry make it once."""
-    import fcntl  # POSIX; other platforms are refused before
-
-    with open(path, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            message = f"waiting for another build that fills {path.parent}"
-            print(message, file=sys.stderr, flush=True)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

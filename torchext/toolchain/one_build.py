@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Iterator
 
+from .locks import locked
+
 POLL_SECONDS = 0.05
 
 
@@ -21,20 +23,9 @@ def one_build(lock: str, objects: str) -> Iterator[None]:
     They hold no lock that they could inherit, and are found by what they write.
     """
     os.makedirs(os.path.dirname(lock), exist_ok=True)
-    with open(lock, "w") as file:
-        _lock(file.fileno(), os.path.dirname(lock))
+    with locked(lock):
         _wait_for_orphans(os.path.abspath(objects))
         yield
-
-
-def _lock(descriptor: int, folder: str) -> None:
-    import fcntl  # POSIX; other platforms are refused before
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        print(f"waiting for another build in {folder}", file=sys.stderr, flush=True)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _wait_for_orphans(objects: str) -> None:
