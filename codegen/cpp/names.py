@@ -39,14 +39,18 @@ _USED_BY_HANDLES = frozenset(
 _TYPES = frozenset(["int64_t"])  # which generated code writes without a namespace
 # What the generated functions around a call use themselves; an argument must not hide it.
 _USED = frozenset(
-    "any_requires_grad as_argument Aside check_apart check_inplace check_new check_no_argument "
-    "check_no_requires_grad check_no_tangent check_no_view check_not_complex check_out "
-    "check_written_apart collect_edges device_of error given_or guard handle has_tangent "
-    "has_tensor iter kept keys make_node name_caller node only_view op operator_handle operators "
-    "opmath_t precomputed primal_of raw_tangent_of rebase_result_history records same_device save "
-    "save_value save_written scalar_t schema set_result_history set_tangent stand_ins tangent_of "
-    "unshared variable_list writable_tangent_of".split()
+    "Aside Expected SameDevice any_requires_grad as_argument check_apart check_copied "
+    "check_defined check_inplace check_length check_new check_no_argument check_no_requires_grad "
+    "check_no_tangent check_no_view check_not_complex check_out check_written_apart collect_edges "
+    "device_of error expected given_or guard handle has_tangent has_tensor iter kAnyNumber kept "
+    "keys laid_out make_node name_caller node only_view op operator_handle operators opmath_t "
+    "or_missing precomputed primal_of raw_tangent_of rebase_result_history records returned "
+    "same_device save save_value save_written scalar_t schema set_result_history set_tangent "
+    "stand_ins tangent_of torchext_values unboxed unshared variable_list writable_tangent_of "
+    "write_back".split()
 )
+# And what they make of the names of arguments, or number.
+_MADE = re.compile(r"stand_in_\w*|(dtypes|given)_\d+|\w+_(as_list|given|laid_out)")
 
 
 def handle_name(name: str) -> str:
@@ -68,5 +72,5 @@ def is_qualified(name: str) -> bool:
 def parameter_name(name: str) -> str:
     """The identifier of an argument or result, which must hide nothing that generated code uses,
     and may not be called as a macro that some header has."""
-    is_used = name in _USED or name.startswith("stand_in_") or _LIKE_A_MACRO.fullmatch(name)
+    is_used = name in _USED or _MADE.fullmatch(name) or _LIKE_A_MACRO.fullmatch(name)
     return f"{name}_" if is_used else identifier(name)

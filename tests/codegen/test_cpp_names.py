@@ -3,9 +3,28 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+from codegen.__main__ import main
 from codegen.cpp import names as cpp_names
+
+ROOT = Path(__file__).resolve().parents[2]
+SPECS = sorted(
+    path.parent
+    for folder in ("", "tests/*", "tests/*/*", "examples/*")
+    for path in ROOT.glob(f"{folder}/native_functions.yaml".lstrip("/"))
+)
+_FUNCTION = re.compile(
+    r"^(?![ }])[^\n;{}]*?\b(\w+)\(((?:[^{};]|\n)*?)\) \{\n((?:  .*\n|\n)*?)\}", re.MULTILINE
+)
+_NO_CODE = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|^#[^\n]*', re.MULTILINE)
+# A variable hides what is looked up by its bare name: nothing before `::`, and no member.
+_BARE = re.compile(r"(?<![\w:.>])[A-Za-z_]\w*(?!\w|::)")
+_DECLARED = re.compile(r"(\w+)(?: =[^,]*)?(?:,|$)")
 
 
 @pytest.mark.parametrize(
@@ -44,3 +63,37 @@ def test_handles_hide_no_namespace_and_none_of_their_members(name: str) -> None:
 )
 def test_parameters_hide_nothing_that_generated_code_uses(name: str, parameter: str) -> None:
     assert cpp_names.parameter_name(name) == parameter
+
+
+def functions(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Name, parameters and body of the generated functions around a call."""
+    for kind in ("dispatch", "batching", "functionalize"):
+        for path in sorted((folder / "src").glob(f"{kind}_*.cpp")):
+            text = _NO_CODE.sub("", path.read_text(encoding="utf-8"))
+            for match in _FUNCTION.finditer(text):
+                if not match[1].startswith(("register_", "add_")):
+                    yield match.groups()
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda path: path.name)
+def test_no_argument_hides_what_a_generated_function_uses(spec: Path, tmp_path: Path) -> None:
+    derivatives = spec / "derivatives.yaml"
+    options = ["--derivatives", str(derivatives)] if derivatives.exists() else []
+    options += ["--native-functions", str(spec / "native_functions.yaml"), "--out", str(tmp_path)]
+    namespace = "myns" if spec == ROOT else spec.name  # formulas call operators by it
+    assert main(["gen", "--namespace", namespace, *options]) == 0
+    found = list(functions(tmp_path))
+    assert found
+    for name, parameters, body in found:
+        own = set(_DECLARED.findall(" ".join(parameters.split())))
+        # a list of a fixed length has its argument's name again
+        own |= {parameter.removesuffix("_given") for parameter in own}
+        # `x` of a batch is read from the values that the function is given
+        own |= set(re.findall(r"const auto (\w+) = unboxed", body))
+        for used in set(_BARE.findall(body)) - own - cpp_names.KEYWORDS - {"result"}:
+            assert cpp_names.parameter_name(used) != used, (name, used)
+
+
+@pytest.mark.parametrize("name", ["x_laid_out", "x_given", "x_as_list", "dtypes_0", "given_12"])
+def test_parameters_are_no_names_that_generated_code_makes(name: str) -> None:
+    assert cpp_names.parameter_name(name) == f"{name}_"

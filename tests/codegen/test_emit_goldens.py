@@ -1816,8 +1816,8 @@ at::Tensor cpu_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
     const ::std::optional<at::Tensor>& weight,
     c10::SymIntArrayRef size_given,
     double eps) {
-  const auto size_list = torchext::fixed_list<2>(size_given);
-  const c10::SymIntArrayRef size = size_list;
+  const auto size_as_list = torchext::fixed_list<2>(size_given);
+  const c10::SymIntArrayRef size = size_as_list;
   check_length("goldens::blend", "size", size, 2);
   return ::goldens::native::blend_symint(parts, or_missing(weight), size, eps);
 }
@@ -2236,8 +2236,8 @@ const bool registered_privateuse1_0 =
     const ::std::optional<at::Tensor>& weight,
     at::IntArrayRef size_given,
     double eps) {
-  const auto size_list = torchext::fixed_list<2>(size_given);
-  const at::IntArrayRef size = size_list;
+  const auto size_as_list = torchext::fixed_list<2>(size_given);
+  const at::IntArrayRef size = size_as_list;
   check_length("goldens::blend", "size", size, 2);
   const c10::OptionalDeviceGuard guard(device_of(parts));
   return ::other::native::blend(parts, or_missing(weight), size, eps);
@@ -2759,8 +2759,8 @@ at::Tensor autograd_mul_Tensor(
     const ::std::optional<at::Tensor>& weight,
     c10::SymIntArrayRef size_given,
     double eps) {
-  const auto size_list = torchext::fixed_list<2>(size_given);
-  const c10::SymIntArrayRef size = size_list;
+  const auto size_as_list = torchext::fixed_list<2>(size_given);
+  const c10::SymIntArrayRef size = size_as_list;
   const bool records = any_requires_grad(parts, weight);
   NodePtr<BlendBackward0> node;
   if (records) {

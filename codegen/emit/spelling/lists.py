@@ -38,5 +38,5 @@ def list_lines(signature: Signature, lengths: Iterable[LengthCheck]) -> Iterator
     for check in lengths:
         if check.takes_one:
             name = check.parameter
-            yield f"  const auto {name}_list = {_list_of(f'{name}_given', check.lengths[0])};"
-            yield f"  const {types[name]} {name} = {name}_list;"
+            yield f"  const auto {name}_as_list = {_list_of(f'{name}_given', check.lengths[0])};"
+            yield f"  const {types[name]} {name} = {name}_as_list;"
