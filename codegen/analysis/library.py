@@ -185,8 +185,14 @@ def _check_namespace(namespace: str, operators: list[Operator], errors: Errors) 
 
 
 def _check_parameters(plans: list[OperatorPlan], errors: Errors) -> None:
-    """`default` and `default_` would both be the C++ parameter `default_`."""
+    """`default` and `default_` would both be the C++ parameter `default_`, and torch.compile passes
+    a keyword argument to methods in Python, whose `self` is another."""
     for plan in plans:
+        if any(a.is_kwarg_only and a.name == "self" for a in plan.operator.func.arguments):
+            with errors.about(str(plan.operator.name)):
+                message = "an argument that is passed by name cannot be called 'self'"
+                hint = "torch.compile could not trace it; let it stand before the '*'"
+                errors.add(plan.operator.location, message, hint)
         names = [p.name for p in plan.signature.parameters] if plan.signature else []
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:

@@ -167,10 +167,10 @@ class _Rule:
         size = self._size(name, rule.size) if rule.size else None
         dtype = self._value(rule.dtype, "dtype", "tensor", "tensor?") if rule.dtype else None
         when = self._value(rule.when, "bool") if rule.when else None
-        if rule.like is None and rule.size is None:
-            self.errors.add(rule.location, f"the rule of '{name}' has neither 'like' nor 'size'")
-        if rule.like is None and rule.dtype is None:
-            self.errors.add(rule.location, f"the rule of '{name}' has neither 'like' nor 'dtype'")
+        for key in ("size", "dtype"):
+            if rule.is_whole and rule.like is None and getattr(rule, key) is None:
+                message = f"the rule of '{name}' has neither 'like' nor '{key}'"
+                self.errors.add(rule.location, message)
         if rule.like and rule.size:
             self.errors.add(rule.size.location, "'like' says the size already")
         strides = self._strides(rule)

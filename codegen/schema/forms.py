@@ -8,11 +8,16 @@ the same operators there.
 from __future__ import annotations
 
 import itertools
+import re
 import string
 from collections.abc import Iterable
 from dataclasses import replace
 
 from .schema import Alias, Argument, OperatorName, Return, Schema, Type
+
+# Arguments that torch mixes up with its own: where it traces an operator that writes, it passes all
+# by name, to functions with parameters of these names and beside arguments like `_x_alias`.
+_MIXED_UP_BY_TORCH = re.compile("mode|dispatch_key|_.*")
 
 
 def functional_signature(schema: Schema) -> str:
@@ -93,7 +98,8 @@ def copied_form(schema: Schema, saves_written: bool) -> Schema | None:
     returned = any(r.type.is_write for r in schema.returns)
     is_missing = any(a.type.name == "Optional" for a in schema.mutated) and schema.returns
     is_other = returned or is_missing or any(str(r.type) != "Tensor" for r in schema.returns)
-    if not (is_other or saves_written):
+    is_mixed_up = any(_MIXED_UP_BY_TORCH.fullmatch(a.name) for a in schema.arguments)
+    if not (is_other or is_mixed_up or saves_written):
         return None
     returns = [Return(r.type.bare(), r.name) for r in schema.returns]
     for arg in sorted(schema.mutated, key=lambda a: a.name != "self"):

@@ -13,7 +13,7 @@ from ..schema.schema import Schema
 from .dispatch_keys import DISPATCH_KEYS
 from .dtypes import GROUPS, SCALAR_TYPES, scalar_types
 from .model import Check, DtypeRule, Line, Loop, MetaRule, ResultRule, Sample, Value
-from .yaml_reader import DEEPEST, TOO_DEEP, Node, YamlReader, kind
+from .yaml_reader import BRACKETS, DEEPEST, TOO_DEEP, Node, YamlReader, kind
 
 _RESULT_KEYS = ("like", "size", "dtype", "strides", "when")
 _LOOP = re.compile(r"for\s+([A-Za-z_]\w*)\s+in\s+(?=\S)", re.ASCII)
@@ -81,13 +81,13 @@ def _list_rule(
 def _result_rule(
     reader: YamlReader, name: str | None, node: Node, nodes: dict[str, Node]
 ) -> ResultRule:
-    texts = {key: reader.text(nodes[key], f"'{key}'") for key in nodes}
+    texts = {key: reader.text(nodes[key], f"'{key}'", BRACKETS) for key in nodes}
     lines = {
         key: Line(text, reader.location(nodes[key]))
         for key, text in texts.items()
         if text is not None
     }
-    return ResultRule(reader.location(node), name, **lines)
+    return ResultRule(reader.location(node), name, is_whole=None not in texts.values(), **lines)
 
 
 def _checks(reader: YamlReader, node: Node | None) -> tuple[Check, ...]:

@@ -56,6 +56,7 @@ class ResultRule:
     strides: Line | None = None
     when: Line | None = None
     loop: Loop | None = None
+    is_whole: bool = True  # all that stands there could be read
 
 
 @dataclass(frozen=True)

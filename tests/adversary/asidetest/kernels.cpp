@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/mul.h>
 #include <asidetest/kernels.h>
 
@@ -67,4 +69,38 @@ void asidetest::native::track(at::Tensor& running) {
 at::Tensor asidetest::native::sized(const at::Tensor& x, at::Tensor& running) {
   update(running);
   return x.clone();
+}
+
+void asidetest::native::of_mode(
+    at::Tensor& dst, const at::Tensor& x, c10::string_view mode, const at::Scalar& k) {
+  dst.copy_(mode == "max" ? at::maximum(dst, x) : at::minimum(dst, x)).mul_(k);
+}
+
+at::Tensor asidetest::native::of_mode_returning(
+    const at::Tensor& x, at::Tensor& dst, int64_t mode) {
+  dst.add_(x, mode);
+  return x * mode;
+}
+
+void asidetest::native::of_key(at::Tensor& dst, const at::Tensor& dispatch_key, int64_t mode) {
+  dst.mul_(dispatch_key).add_(mode);
+}
+
+void asidetest::native::of_alias(at::Tensor& dst, int64_t _dst_alias) {
+  dst.mul_(_dst_alias);
+}
+
+void asidetest::native::of_bases(
+    at::TensorList dst, const at::Tensor& _all_bases, at::IntArrayRef _dst_length) {
+  for (const at::Tensor& each : dst) {
+    each.add_(_all_bases, static_cast<int64_t>(_dst_length.size()) + 1);
+  }
+}
+
+void asidetest::native::of_op(
+    at::Tensor& dst, const std::optional<at::Tensor>& _mutable_op, int64_t _only_clone_these_bases) {
+  dst.add_(_only_clone_these_bases);
+  if (_mutable_op.has_value()) {
+    dst.mul_(*_mutable_op);
+  }
 }
