@@ -4,10 +4,13 @@
 #pragma once
 
 #include <ATen/OpMathType.h>
+#include <ATen/core/Tensor.h>
 #include <c10/util/complex.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <type_traits>
 
 namespace myns::native {
 
@@ -33,6 +36,12 @@ __device__ __forceinline__ Pack<T, N> load(const T* data, int64_t index) {
 template <int N, typename T>
 __device__ __forceinline__ void store(T* data, int64_t index, const Pack<T, N>& pack) {
   reinterpret_cast<Pack<T, N>*>(data)[index] = pack;
+}
+
+/// Whether `N` elements at `data` can be read at once.
+template <int N, typename T>
+bool is_aligned(const T* data) {
+  return reinterpret_cast<uintptr_t>(data) % alignof(Pack<T, N>) == 0;
 }
 
 /// Whether rows of `columns` elements at `data` can be read in packs.
@@ -101,8 +110,102 @@ inline unsigned block_threads(int64_t items) {
   return static_cast<unsigned>(std::clamp<int64_t>(warps * kWarp, kWarp, kMaxThreads));
 }
 
+/// How many packs of a row a thread keeps in registers, so that the row is read once.
+constexpr int kKeptPacks = 4;
+
+/// Threads of a block that works on a row of `packs`: few, with several loads under way each.
+inline unsigned row_threads(int64_t packs) {
+  return block_threads((packs + kKeptPacks - 1) / kKeptPacks);
+}
+
+/// Calls `f(k, i)` for each pack `i` of a row that is this thread's, its `k`-th of at most `K`. With
+/// a `K` of 0 there may be any number, and all have the `k` 0.
+template <int K, typename F>
+__device__ __forceinline__ void for_own_packs(int64_t packs, const F& f) {
+  if constexpr (K > 0) {
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      const int64_t i = threadIdx.x + static_cast<int64_t>(k) * blockDim.x;
+      if (i < packs) {
+        f(k, i);
+      }
+    }
+  } else {
+    for (int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
+      f(0, i);
+    }
+  }
+}
+
+/// A row that is read once where its packs fit into registers, `K` of each thread.
+template <int N, int K, typename T>
+class Row {
+ public:
+  __device__ __forceinline__ Row(const T* data, int64_t packs) : data_(data) {
+    if constexpr (K > 0) {
+      for_own_packs<K>(packs, [&](int k, int64_t i) { kept_[k] = load<N>(data_, i); });
+    }
+  }
+
+  __device__ __forceinline__ Pack<T, N> pack(int k, int64_t i) const {
+    if constexpr (K > 0) {
+      return kept_[k];
+    } else {
+      return load<N>(data_, i);
+    }
+  }
+
+ private:
+  const T* data_;
+  Pack<T, N> kept_[K > 0 ? K : 1];
+};
+
+/// The factors of a row's columns, of the row's type or of that of its sums; 1 where there are none.
+template <int N, typename Acc, typename W>
+__device__ __forceinline__ Pack<Acc, N> factors(const W* weight, int64_t i) {
+  Pack<Acc, N> result;
+  if (weight == nullptr) {
+    for (int j = 0; j < N; ++j) {
+      result.values[j] = Acc(1);
+    }
+  } else {
+    const auto pack = load<N>(weight, i);
+    for (int j = 0; j < N; ++j) {
+      result.values[j] = static_cast<Acc>(pack.values[j]);
+    }
+  }
+  return result;
+}
+
 inline unsigned grid_blocks(int64_t blocks) {
   return static_cast<unsigned>(std::min(blocks, kMaxBlocks));
+}
+
+/// Calls `f(pack size, kept packs)`, constants, as rows of `columns` elements are read best.
+template <typename T, typename F>
+void with_row_shape(bool packed, int64_t columns, const F& f) {
+  constexpr int N = kPackSize<T>;
+  if (!packed) {
+    f(std::integral_constant<int, 1>(), std::integral_constant<int, 0>());
+  } else if (columns / N <= kMaxThreads * kKeptPacks) {
+    f(std::integral_constant<int, N>(), std::integral_constant<int, kKeptPacks>());
+  } else {
+    f(std::integral_constant<int, N>(), std::integral_constant<int, 0>());
+  }
+}
+
+/// Calls `f(data)` with the data of a weight for rows of type `T`: of that type as it is, otherwise
+/// in the type of their sums; null where there is none.
+template <typename T, typename F>
+void with_weight(const std::optional<at::Tensor>& weight, const F& f) {
+  using Acc = at::opmath_type<T>;
+  constexpr at::ScalarType own = c10::CppTypeToScalarType<T>::value;
+  if (weight.has_value() && weight->defined() && weight->scalar_type() != own) {
+    const at::Tensor converted = weight->to(c10::CppTypeToScalarType<Acc>::value);
+    f(converted.const_data_ptr<Acc>());
+  } else {
+    f(weight.has_value() && weight->defined() ? weight->const_data_ptr<T>() : nullptr);
+  }
 }
 
 } // namespace myns::native

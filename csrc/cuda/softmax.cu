@@ -15,37 +15,37 @@ namespace {
 
 using namespace myns::native;
 
-// One block a row, three passes over it; the last two find the row in cache.
-template <typename T, int N>
+// One block a row, three passes over it.
+template <int N, int K, typename T>
 __global__ void softmax_rows(const T* input, T* output, int64_t rows, int64_t columns) {
   using Acc = at::opmath_type<T>;
   const int64_t packs = columns / N;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T* x = input + row * columns;
+    const Row<N, K, T> x(input + row * columns, packs);
     T* out = output + row * columns;
     Acc max = -INFINITY;
-    for (int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
-      const auto pack = load<N>(x, i);
+    for_own_packs<K>(packs, [&](int k, int64_t i) {
+      const auto pack = x.pack(k, i);
       for (int j = 0; j < N; ++j) {
         max = Max()(max, static_cast<Acc>(pack.values[j]));
       }
-    }
+    });
     max = block_reduce(max, static_cast<Acc>(-INFINITY), Max());
     Acc sum = 0;
-    for (int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
-      const auto pack = load<N>(x, i);
+    for_own_packs<K>(packs, [&](int k, int64_t i) {
+      const auto pack = x.pack(k, i);
       for (int j = 0; j < N; ++j) {
         sum += std::exp(static_cast<Acc>(pack.values[j]) - max);
       }
-    }
+    });
     sum = block_reduce(sum, Acc(0), Sum());
-    for (int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
-      auto pack = load<N>(x, i);
+    for_own_packs<K>(packs, [&](int k, int64_t i) {
+      auto pack = x.pack(k, i);
       for (int j = 0; j < N; ++j) {
         pack.values[j] = static_cast<T>(std::exp(static_cast<Acc>(pack.values[j]) - max) / sum);
       }
       store<N>(out, i, pack);
-    }
+    });
   }
 }
 
@@ -80,13 +80,15 @@ void launch(const T* x, T* out, int64_t outer, int64_t n, int64_t inner) {
   if (inner > 1) {
     const int64_t blocks = (outer * inner + 127) / 128;
     softmax_columns<T><<<grid_blocks(blocks), 128, 0, stream>>>(x, out, outer, n, inner);
-  } else if (can_pack(x, n) && can_pack(out, n)) {
-    constexpr int N = kPackSize<T>;
-    softmax_rows<T, N><<<grid_blocks(outer), block_threads(n / N), 0, stream>>>(x, out, outer, n);
-  } else {
-    softmax_rows<T, 1><<<grid_blocks(outer), block_threads(n), 0, stream>>>(x, out, outer, n);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return;
   }
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  with_row_shape<T>(can_pack(x, n) && can_pack(out, n), n, [&](auto size, auto kept) {
+    constexpr int N = decltype(size)::value;
+    constexpr int K = decltype(kept)::value;
+    softmax_rows<N, K><<<grid_blocks(outer), row_threads(n / N), 0, stream>>>(x, out, outer, n);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  });
 }
 
 } // namespace

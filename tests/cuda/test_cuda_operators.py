@@ -81,6 +81,33 @@ def test_rows_of_every_length_are_normalized_as_torch_does(gpu, columns, dtype):
     torch.testing.assert_close(torch.ops.myns.softmax(x, -1), expected.to(dtype))
 
 
+def rms_norm(x, weight):
+    return x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * weight
+
+
+def weights(columns, dtype, device):
+    """Of the row's dtype, in single precision, and where no wide load may begin."""
+    weight = torch.randn(columns + 1, device=device)
+    return weight[1:].to(dtype), weight[1:].clone(), weight.to(dtype)[1:], weight[1:]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize("columns", LONG_ROWS)
+def test_gradients_of_rows_of_every_length_are_those_of_the_formula(gpu, columns, dtype):
+    x = torch.randn(5, columns, device=gpu, dtype=dtype)
+    incoming = torch.randn(5, columns, device=gpu, dtype=dtype)
+    for weight in weights(columns, dtype, gpu):
+        found, exact = [], []
+        for dtypes, results in (((dtype, weight.dtype), found), ((torch.float64,) * 2, exact)):
+            a = x.to(dtypes[0]).requires_grad_()
+            w = weight.detach().to(dtypes[1]).requires_grad_()
+            y = (torch.ops.myns.rms_norm if results is found else rms_norm)(a, w)
+            results += [y, *torch.autograd.grad(y, [a, w], incoming.to(y.dtype))]
+        for ours, expected in zip(found, exact, strict=True):
+            tolerance = {"rtol": 2e-2, "atol": 2e-2} if dtype == torch.bfloat16 else {}
+            torch.testing.assert_close(ours, expected.to(ours.dtype), **tolerance)
+
+
 def test_the_weight_gradient_of_rms_norm_is_the_same_in_every_run(gpu):
     x = torch.randn(4096, 512, device=gpu)
     weight = torch.randn(512, device=gpu, requires_grad=True)
