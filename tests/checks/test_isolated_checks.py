@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+import torch
 
+from torchext.library import loaded_path
 from torchext.testing import check
 from torchext.testing.checks import CHECKS
+from torchext.testing.isolation import isolated_outcomes, request_of
 from torchext.testing.report import State
 
 # operator -> the checks that fail, and words of what the first of them says
@@ -80,6 +85,35 @@ def test_a_fixed_tensor_is_as_it_is(report):
         State.NOTHING,
         "no sample has a tensor whose size could be another",
     )
+
+
+def test_new_processes_find_what_forked_ones_find(ending_library):
+    """On an accelerator, whose runtime no fork survives, they are new."""
+    operators = ["sound", "rows", "divides", "leaves", "best_plain", "best", "divides_by",
+                 "always_ends", "refused", "rows_backward"]  # fmt: skip
+    checks = ["samples", "layouts", "empty", "meta", "pickle"]
+    path = str(loaded_path(ending_library))
+    request = request_of(path, operators, checks, torch.device("cpu"))
+    forked, new = (
+        [
+            (operator, what, outcome and (outcome.state, outcome.reason))
+            for operator, what, outcome in isolated_outcomes(replace(request, forks=forks, jobs=1))
+        ]
+        for forks in (True, False)
+    )
+    assert new == forked
+    assert len(new) == 1 + len(operators) * (1 + len(checks))
+    assert sum(found is not None and found[0] is State.FAILED for *_, found in new) >= 6
+
+
+@pytest.mark.skipif(not torch.accelerator.is_available(), reason="no accelerator")
+def test_checks_run_on_an_accelerator():
+    """Whose runtime has begun here."""
+    device = torch.accelerator.current_accelerator()
+    assert torch.ones(2, device=device).sum() == 2
+    importlib.import_module("torchext.ops")
+    found = check("torchext", operators=["sin", "mul.Tensor"], device=device, raise_exception=False)
+    assert found.passed and any(c.state is State.PASSED for c in found.cells.values())
 
 
 def test_failures_are_printed_below_their_rows(ending_library, capsys):
