@@ -34,9 +34,7 @@ _POLICIES = {
 }  # fmt: skip
 
 
-def falls_back(
-    key: str, kernels: Iterable[KernelPlan], called: Iterable[Operator | None]
-) -> bool:
+def falls_back(key: str, kernels: Iterable[KernelPlan], called: Iterable[Operator | None]) -> bool:
     """Whether a dispatch key ends in `cpu_fallback`: by an operator's own kernel, or where it has
     none for the key, by that of an operator that its generated kernel calls."""
     own = [kernel for kernel in kernels if kernel.key == key]
