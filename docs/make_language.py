@@ -303,13 +303,14 @@ which may resize, does.) A functional form of an operator that writes, by `autog
 as that does on copies, if the one has formulas and the other none.
 
 Where torch cannot trace such a schema, or a formula reads what is written to an argument that is
-not returned, traced calls become `f.functional`, an operator that is generated beside `f`: it runs
-`f` on copies of what that writes to and returns them. A traced call
+not returned, or an argument is called `mode`, `dispatch_key` or `_…`, which torch mixes up with its
+own, traced calls become `f.functional`, an operator that is generated beside `f`: it runs `f` on
+copies of what that writes to and returns them. A traced call
 in which what is written to has elements in common with another argument is refused by name (it is
 copied alone, and the other would not see what is written; pass a `.clone()`), and sizes that are
 symbols become numbers where one memory holds both. An argument that is written to then keeps its
-size under `torch.compile`. Operators without results, and those alone, torch traces as those of
-`torch.library`: arguments that share memory are seen, but for `x` beside `x.detach()`.
+size under `torch.compile`. Other operators without results, and those alone, torch traces as those
+of `torch.library`: arguments that share memory are seen, but for `x` beside `x.detach()`.
 
 A new result is no argument, shares memory with none, and is no other result of the call: Inductor
 computes further results in its memory, and autograd gives it a history. A kernel that returns
