@@ -345,20 +345,26 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
       return rows.has_value() ? result.unflatten_symint(0, {batch.size(), *rows}) : result;
     };
     const bool needs_no_views = count.has_value() && writes_to_no_views(call);
-    const auto fold_to_write = [&](const at::Tensor& tensor) {
-      return needs_no_views ? fold(tensor).clone() : fold(tensor);
+    // One that is given twice is one tensor there as well.
+    const std::vector<at::Tensor> written = call.written_tensors();
+    std::vector<at::Tensor> folded;
+    bool is_copied = false;
+    for (const at::Tensor& tensor : written) {
+      folded.push_back(needs_no_views ? fold(tensor).clone() : fold(tensor));
+      is_copied = is_copied || !detail::lie_together(batch.front(tensor), folded.back());
+    }
+    if (is_copied) {
+      call.check_copied_apart();
+    }
+    const auto fold_given = [&](const at::Tensor& tensor) {
+      const size_t place = detail::BatchedCall::place_of(written, tensor);
+      return place < folded.size() ? folded[place] : fold(tensor);
     };
     std::vector<c10::IValue> physical;
     for (size_t i = 0; i < call.values().size(); ++i) {
-      const c10::Argument& argument = call.schema().arguments()[i];
       const c10::IValue& value = call.values()[i];
-      if (!has_rows(argument)) {
-        physical.push_back(value);
-      } else if (detail::is_written(argument)) {
-        physical.push_back(detail::map_boxed_tensors(fold_to_write, value));
-      } else {
-        physical.push_back(detail::map_boxed_tensors(fold, value));
-      }
+      const bool is_folded = has_rows(call.schema().arguments()[i]);
+      physical.push_back(is_folded ? detail::map_boxed_tensors(fold_given, value) : value);
     }
     call.run(std::move(physical), restore, results);
   }

@@ -14,6 +14,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torchext/boxed.h>
+#include <torchext/memory_overlap.h>
 
 #include <algorithm>
 #include <optional>
@@ -219,6 +220,55 @@ class BatchedCall {
     }
   }
 
+  /// The tensors that are written to, each once.
+  std::vector<at::Tensor> written_tensors() const {
+    std::vector<at::Tensor> found;
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (is_written(schema_.arguments()[i])) {
+        for (const at::Tensor& tensor : tensors_of(values_[i])) {
+          if (place_of(found, tensor) == found.size()) {
+            found.push_back(tensor);
+          }
+        }
+      }
+    }
+    return found;
+  }
+
+  /// Which of some tensors it is; their number where it is none.
+  static size_t place_of(const std::vector<at::Tensor>& tensors, const at::Tensor& tensor) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const at::Tensor& other) {
+      return other.is_same(tensor);
+    });
+    return static_cast<size_t>(found - tensors.begin());
+  }
+
+  /// Refuses tensors that are written to on copies and have elements in common with another one, which
+  /// would not see it.
+  void check_copied_apart() const {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      for (size_t j = 0; j < values_.size(); ++j) {
+        const bool is_asked =
+            is_written(schema_.arguments()[i]) && (!is_written(schema_.arguments()[j]) || i <= j);
+        for (const at::Tensor& a : is_asked ? tensors_of(values_[i]) : std::vector<at::Tensor>()) {
+          for (const at::Tensor& b : tensors_of(values_[j])) {
+            TORCH_CHECK(
+                a.is_same(b) || !have_common_elements(a, b),
+                name(),
+                ": '",
+                schema_.arguments()[i].name(),
+                "' and '",
+                schema_.arguments()[j].name(),
+                is_written(schema_.arguments()[j]) ? "' are written to and share memory"
+                                                   : "' share memory, and the first is written to",
+                ", and vmap calls the operator on copies here, which do not; pass a .clone() of one "
+                "of them");
+          }
+        }
+      }
+    }
+  }
+
   /// Calls the operator once on the physical arguments. `restore` gives a result, or a tensor that
   /// was written to, its batch dimension in front.
   template <typename F>
@@ -264,6 +314,14 @@ class BatchedCall {
   }
 
  private:
+  /// With the other examples of a batch: where those of one meet, or one those of another.
+  static bool have_common_elements(const at::Tensor& a, const at::Tensor& b) {
+    const at::Tensor left = in_memory(a);
+    const at::Tensor right = in_memory(b);
+    return left.defined() && right.defined() && left.has_storage() && right.has_storage() &&
+           left.is_alias_of(right) && have_common_bytes(left, right);
+  }
+
   bool is_expanded(const at::Tensor& tensor) const {
     if (!batch_.is_batched(tensor) || op_.hasTag(at::Tag::inplace_view)) {
       return false;

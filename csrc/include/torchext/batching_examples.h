@@ -38,6 +38,10 @@ class Examples {
   /// `before(index)` runs before the call of each example, of which there is one at least.
   template <typename F>
   void run(int64_t count, const F& before, torch::jit::Stack& results) {
+    if (writes_to_copies_) {
+      call_.check_copied_apart();
+      copied_ = call_.written_tensors();
+    }
     for (int64_t index = 0; index < count; ++index) {
       before(index);
       call_example(index);
@@ -70,8 +74,15 @@ class Examples {
 
   void call_example(int64_t index) {
     torch::jit::Stack stack;
+    std::vector<at::Tensor> copies; // what is given twice is one tensor here as well
+    for (const at::Tensor& tensor : copied_) {
+      copies.push_back(call_.batch().example(tensor, index).clone());
+    }
     for (size_t i = 0; i < call_.values().size(); ++i) {
-      const auto part = [&](const at::Tensor& tensor) { return given(tensor, index, i); };
+      const auto part = [&](const at::Tensor& tensor) {
+        const size_t copy = BatchedCall::place_of(copied_, tensor);
+        return copy < copies.size() ? copies[copy] : given(tensor, index, i);
+      };
       stack.push_back(map_boxed_tensors(part, call_.values()[i]));
     }
     given_.push_back(stack);
@@ -98,8 +109,7 @@ class Examples {
     if (changes_layouts_) { // without history: the layout of the whole batch has it
       return call_.batch().front(tensor).detach().select(0, index);
     }
-    const at::Tensor example = call_.batch().example(tensor, index);
-    return writes_to_copies_ ? example.clone() : example;
+    return call_.batch().example(tensor, index);
   }
 
   void copy_back(int64_t index, size_t argument_index) const {
@@ -399,6 +409,7 @@ class Examples {
   // Of what is written to a part of a tensor Inductor loses some where its sizes are symbolic; and
   // a node that saves the part sees a version that rises with each of the others.
   const bool writes_to_copies_;
+  std::vector<at::Tensor> copied_;
   std::vector<torch::jit::Stack> given_;
   std::vector<torch::jit::Stack> returned_;
 };

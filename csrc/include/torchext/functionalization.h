@@ -41,8 +41,8 @@ inline bool share_memory(const at::Tensor& a, const at::Tensor& b) {
   if (!a.storage().is_alias_of(b.storage())) {
     return false;
   }
-  const at::Tensor left = inner_tensor(a);
-  const at::Tensor right = inner_tensor(b);
+  const at::Tensor left = in_memory(inner_tensor(a));
+  const at::Tensor right = in_memory(inner_tensor(b));
   return !left.storage().is_alias_of(right.storage()) || have_common_bytes(left, right);
 }
 

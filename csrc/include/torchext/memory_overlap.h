@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Whether two tensors of one memory have an element in common, from their geometry alone: tensors
-// that are traced have no addresses.
+// that are traced have no addresses. Those that torch.func wraps are asked for what they wrap.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/TensorWrapper.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -32,6 +34,15 @@ struct MemoryExtent {
         dims.push_back({tensor.sym_stride(d).guard_int(__FILE__, __LINE__) * width, size});
       }
     }
+  }
+
+  /// Where nothing of it is any more, of a tensor whose steps are not negative.
+  int64_t end() const {
+    int64_t last = start + width;
+    for (const Dim& dim : dims) {
+      last += dim.step * (dim.size - 1);
+    }
+    return last;
   }
 
   int64_t width;
@@ -82,6 +93,21 @@ class OverlapSearch {
   std::vector<int64_t> reach_; // of the dims from one on
   int64_t visited_ = 0;
 };
+
+/// The tensor that has the memory of one that torch.func wraps: with those of the other examples of a
+/// batch.
+inline at::Tensor in_memory(at::Tensor tensor) {
+  while (tensor.defined() && !tensor.has_storage()) {
+    if (const auto* wrapper = at::functorch::maybeGetTensorWrapper(tensor)) {
+      tensor = at::Tensor(wrapper->value());
+    } else if (const auto* batched = at::functorch::maybeGetBatchedImpl(tensor)) {
+      tensor = at::Tensor(batched->value());
+    } else {
+      break;
+    }
+  }
+  return tensor;
+}
 
 /// Whether tensors that lie in one memory have a byte in common. Sizes that are symbols become
 /// numbers of the trace, with a guard.

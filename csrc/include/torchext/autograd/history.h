@@ -136,7 +136,7 @@ void check_written_apart(
   if (!is_recorded) {
     return;
   }
-  const at::Tensor all[] = {detail::or_undefined(written)...};
+  const at::Tensor all[] = {detail::in_memory(detail::or_undefined(written))...};
   for (size_t i = 0; i < sizeof...(Written); ++i) {
     for (size_t j = i + 1; j < sizeof...(Written); ++j) {
       const at::Tensor& a = all[i];
