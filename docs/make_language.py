@@ -312,7 +312,7 @@ symbols become numbers where one memory holds both. An argument that is written 
 size under `torch.compile`. Other operators without results, and those alone, torch traces as those
 of `torch.library`: arguments that share memory are seen, but for `x` beside `x.detach()`.
 
-A new result is no argument, shares memory with none, and is no other result of the call: Inductor
+A new result is no argument, shares memory with none, and no element with another result: Inductor
 computes further results in its memory, and autograd gives it a history. A kernel that returns
 something else is refused by name, with formulas and without, whether gradients are recorded or not,
 compiled calls included; in `torch.inference_mode()` by `torchext.testing.check` alone. It returns a
@@ -408,10 +408,11 @@ last, `out`.
 
 Where `size` has a `dynamic` size, or the entry says `allocates: True`, a kernel is not given its
 results: it returns what it made, and in every call sizes and dtype are compared with the rule, an
-error that names the rule's line. Of a dynamic size a traced call has an unbacked symbol, with its
-bound; under `torch.compile` that needs `torch._dynamo.config.capture_dynamic_output_shape_ops`, as
-ATen's `nonzero` does, without which the graph breaks. A tensor on Meta that is not traced is
-refused:
+error that names the rule's line; one that is not contiguous, or has not the strides that the rule
+says, is copied, since compiled code reads it so. Of a dynamic size a traced call has an unbacked
+symbol, with its bound; under `torch.compile` that needs
+`torch._dynamo.config.capture_dynamic_output_shape_ops`, as ATen's `nonzero` does, without which the
+graph breaks. A tensor on Meta that is not traced is refused:
 
 ```yaml
 - func: keep(Tensor boxes, Tensor scores, int most=-1) -> Tensor

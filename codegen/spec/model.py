@@ -169,7 +169,8 @@ class Operator:
     )
     allocates: bool = key(
         "True: beside `meta:`, the kernels return what they made, and are given no results. The "
-        "rule serves Meta, forms and tests; in every call sizes and dtype are compared with it.",
+        "rule serves Meta, forms and tests; in every call sizes and dtype are compared with it, "
+        "and what has other strides is copied.",
         "flag", False, is_extension=True,
     )  # fmt: skip
     autocast: str | None = key(

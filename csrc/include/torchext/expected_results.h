@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Runs the rule of an operator whose kernels make their results: its checks before the kernel, and
-// afterwards what it says of the results.
+// afterwards what it says of the results. One that is laid out otherwise is copied, as Meta says
+// nothing else: what is compiled reads memory by the strides of the rule.
 //
 //   Expected<rules::rule_keep, 1> expected("my_ops::keep", "native_functions.yaml:7", "out");
 //   expected.meta(boxes, scores);
@@ -9,6 +10,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_strided.h>
 #include <c10/util/DimVector.h>
 #include <c10/util/Exception.h>
 #include <torchext/compat.h>
@@ -35,7 +37,7 @@ inline constexpr bool is_tuple<std::tuple<Ts...>> = true;
 
 } // namespace detail
 
-/// The results of a rule, and those of the kernel that are compared with them: sizes and dtype.
+/// The results of a rule, and those of the kernel that are compared with them: sizes, dtype, strides.
 template <typename Class, size_t N>
 class Expected final : public Class {
  public:
@@ -51,17 +53,17 @@ class Expected final : public Class {
   void set_output_strided(
       int64_t index,
       at::IntArrayRef sizes,
-      at::IntArrayRef /*strides*/,
+      at::IntArrayRef strides,
       at::TensorOptions options TORCHEXT_NAMES_PARAMETER) override {
-    set(index, sizes, options);
+    set(index, sizes, strides, options);
   }
 
   void set_output_raw_strided(
       int64_t index,
       at::IntArrayRef sizes,
-      at::IntArrayRef /*strides*/,
+      at::IntArrayRef strides,
       at::TensorOptions options TORCHEXT_NAMES_PARAMETER) override {
-    set(index, sizes, options);
+    set(index, sizes, strides, options);
   }
 
   c10::SymInt new_dynamic_size(
@@ -74,16 +76,21 @@ class Expected final : public Class {
     return kDynamic + static_cast<int64_t>(bounds_.size()) - 1;
   }
 
-  /// Refuses what the rule does not say; `positions`: which of several results the rule's are.
+  /// The results as the rule says; refuses others. `positions`: which of several the rule's are.
   template <size_t... positions, typename Result>
   Result checked(Result&& result) const {
     if constexpr (N == kAnyNumber) {
-      check_list(result);
+      check_length(result.size());
+      size_t index = 0;
+      for (at::Tensor& tensor : result) {
+        tensor = checked(index++, std::move(tensor));
+      }
     } else if constexpr (detail::is_tuple<std::decay_t<Result>>) {
       size_t index = 0;
-      (check(index++, std::get<positions>(result)), ...);
+      ((std::get<positions>(result) = checked(index++, std::move(std::get<positions>(result)))),
+       ...);
     } else {
-      check(0, result);
+      return checked(0, std::move(result));
     }
     return std::forward<Result>(result);
   }
@@ -92,6 +99,7 @@ class Expected final : public Class {
   struct Known {
     bool is_there = false;
     at::DimVector sizes;
+    at::DimVector strides; // none: contiguous
     at::ScalarType dtype = at::ScalarType::Undefined;
   };
 
@@ -99,10 +107,15 @@ class Expected final : public Class {
   // Sizes from here on stand for dynamic ones, in the order in which they were asked for.
   static constexpr int64_t kDynamic = int64_t{1} << 60;
 
-  void set(int64_t index, at::IntArrayRef sizes, const at::TensorOptions& options) {
+  void set(
+      int64_t index,
+      at::IntArrayRef sizes,
+      at::IntArrayRef strides,
+      const at::TensorOptions& options) {
     Known& known = detail::of_result(known_, index);
     known.is_there = true;
     known.sizes.assign(sizes.begin(), sizes.end());
+    known.strides.assign(strides.begin(), strides.end());
     known.dtype = c10::typeMetaToScalarType(options.dtype());
   }
 
@@ -126,27 +139,53 @@ class Expected final : public Class {
     return same;
   }
 
-  void check(size_t index, const at::Tensor& result) const {
-    if (C10_UNLIKELY(!fits(known_[index], result))) {
+  at::Tensor checked(size_t index, at::Tensor result) const {
+    const Known& known = known_[index];
+    if (C10_UNLIKELY(!fits(known, result))) {
       refuse(index, result);
     }
+    return is_laid_out(known, result) ? result : laid_out(known, result);
   }
 
-  void check_list(at::TensorList results) const {
+  /// Whether a result has the strides of the rule, but for those that mean nothing.
+  static bool is_laid_out(const Known& known, const at::Tensor& result) {
+    if (!result.defined() || result.layout() != at::kStrided) {
+      return true;
+    }
+    if (known.strides.empty()) {
+      return result.is_contiguous();
+    }
+    if (result.numel() == 0) {
+      return true;
+    }
+    for (size_t i = 0; i < known.strides.size(); ++i) {
+      const auto dim = static_cast<int64_t>(i);
+      if (result.size(dim) != 1 && result.stride(dim) != known.strides[i]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  C10_NOINLINE static at::Tensor laid_out(const Known& known, const at::Tensor& result) {
+    if (known.strides.empty()) {
+      return result.contiguous();
+    }
+    return at::empty_strided(result.sizes(), known.strides, result.options()).copy_(result);
+  }
+
+  void check_length(size_t length) const {
     TORCH_CHECK(
-        results.size() == known_.size(),
+        length == known_.size(),
         op_,
         ": the kernel returned ",
-        results.size(),
+        length,
         " tensors for the result '",
         names_[0],
         "', the rule in ",
         place_,
         " says ",
         known_.size());
-    for (size_t index = 0; index < results.size(); ++index) {
-      check(index, results[index]);
-    }
   }
 
   std::string name_of(size_t index) const {

@@ -223,4 +223,24 @@ std::vector<at::Tensor> repeated(const at::Tensor& x, at::IntArrayRef sizes) {
   return found;
 }
 
+std::tuple<at::Tensor, at::Tensor> sorted_rows(const at::Tensor& x) {
+  return at::sort(x, -1);
+}
+
+at::Tensor places(const at::Tensor& mask) {
+  return at::nonzero(mask);
+}
+
+std::vector<at::Tensor> tripled(at::TensorList xs) {
+  std::vector<at::Tensor> found;
+  for (const at::Tensor& x : xs) {
+    found.push_back(x * 3);
+  }
+  return found;
+}
+
+at::Tensor by_columns(const at::Tensor& x) {
+  return x * 2;
+}
+
 } // namespace portedtest::native
