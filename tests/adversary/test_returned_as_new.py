@@ -24,6 +24,7 @@ def ops():
 ARGUMENT = "the kernel returned one of its arguments, expected a new tensor"
 SHARED = "the kernel returned a tensor that shares memory with one of its arguments, expected a new"
 TWICE = "the kernel returned one tensor as two results, expected new tensors"
+COMMON = "the kernel returned two results that share memory, expected new tensors"
 WHAT = {"argument": ARGUMENT, "view": SHARED}
 CHECKED = ["plain", "ignored", "formula"]
 SHAPES = ["one", "two", "list", "beside"]
@@ -80,6 +81,29 @@ def test_a_parameter_that_is_returned_is_freed(kind, ops) -> None:
 def test_one_tensor_as_two_results_is_refused(kind, shape, ops) -> None:
     with pytest.raises(RuntimeError, match=f"returnedtest::{kind}_{shape}: {TWICE}"):
         called(ops, kind, shape, "twice", x_of())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("how", ["alias", "overlapping"])
+@pytest.mark.parametrize("shape", ["two", "list"])
+@pytest.mark.parametrize("kind", CHECKED)
+def test_two_results_with_elements_in_common_are_refused(kind, shape, how, mode, ops) -> None:
+    """Inductor computes `a + 1` in the memory of `a`, and `b * 3` behind it."""
+    guard, requires_grad = MODES[mode]
+    with guard(), pytest.raises(RuntimeError, match=f"{kind}_{shape}: {COMMON}"):
+        called(ops, kind, shape, how, x_of(requires_grad))
+
+
+@pytest.mark.parametrize("shape", ["two", "list"])
+@pytest.mark.parametrize("kind", CHECKED)
+def test_parts_of_one_memory_are_two_results(kind, shape, ops) -> None:
+    found = called(ops, kind, shape, "halves", x_of())
+    assert found.reshape(-1).equal(x_of())
+    if shape == "list":
+        xs = [x_of() for _ in range(200)]
+        assert len(getattr(ops, f"{kind}_list")(xs, None, "halves")) == 200
+        with pytest.raises(RuntimeError, match=COMMON):
+            getattr(ops, f"{kind}_list")(xs, None, "overlapping")
 
 
 @pytest.mark.parametrize("shape", ["two", "list"])

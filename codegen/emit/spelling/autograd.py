@@ -104,7 +104,8 @@ def _new_checks(name: str, autograd: AutogradPlan) -> Iterator[str]:
         else:
             yield f"  {check}"
     if len(new) > 1 or any(r.is_list for r in new):
-        yield f'  check_apart("{name}", {", ".join(r.local for r in new)});'
+        function = "check_no_twins" if autograd.may_share else "check_apart"
+        yield f'  {function}("{name}", {", ".join(r.local for r in new)});'
 
 
 def _condition(result: ResultPlan) -> list[str]:

@@ -96,7 +96,8 @@ class BoxedCall {
 inline void check_results(
     const BoxedCall& call, const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   Identities given;
-  Identities made;
+  NewResults made;
+  const bool may_share = op.hasTag(at::Tag::maybe_aliasing_or_mutating);
   call.for_each_argument([&](const at::Tensor& t, const c10::Argument&) { given.add(t); });
   given.sort();
   const char* name = call.name().c_str();
@@ -105,22 +106,16 @@ inline void check_results(
       if (given.has(tensor)) {
         refuse_argument(name);
       }
-      if (given.has_memory_of(tensor) && !op.hasTag(at::Tag::maybe_aliasing_or_mutating) &&
-          has_elements(tensor)) {
+      if (given.has_memory_of(tensor) && !may_share && has_elements(tensor)) {
         refuse_shared(name);
       }
-      if (has_elements(tensor)) {
-        made.add(tensor);
-      }
+      made.add(tensor);
     };
     if (result.alias_info() == nullptr) {
       for_each_boxed_tensor(check, value);
     }
   });
-  made.sort();
-  if (made.has_twins()) {
-    refuse_twice(name);
-  }
+  made.check_apart(name, /*memory=*/!may_share);
 }
 
 /// Calls what is below autograd; version counters and views, where there are any, come next.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/stack.h>
 #include <returnedtest/kernels.h>
 
 #include <optional>
@@ -26,8 +28,12 @@ at::Tensor returnedtest::native::like(const at::Tensor& x, c10::string_view /*ho
 
 std::tuple<at::Tensor, at::Tensor> returnedtest::native::two(
     const at::Tensor& x, c10::string_view how) {
+  if (how == "halves" || how == "overlapping") { // two parts of one memory
+    const at::Tensor both = at::stack({x, x, x});
+    return {both.slice(0, 0, 2), both.slice(0, how == "halves" ? 2 : 1, 3)};
+  }
   at::Tensor first = x.clone();
-  return {first, how == "twice" ? first : returned(x, how)};
+  return {first, how == "twice" ? first : how == "alias" ? first.alias() : returned(x, how)};
 }
 
 std::vector<at::Tensor> returnedtest::native::list(
@@ -40,6 +46,15 @@ std::vector<at::Tensor> returnedtest::native::list(
     found.back() = *y;
   } else if (how == "twice") {
     found.back() = found.front();
+  } else if (how == "alias") {
+    found.back() = found.front().view(-1);
+  } else if (how == "halves") {
+    found = at::stack(xs).unbind(0);
+  } else if (how == "overlapping") {
+    const at::Tensor both = at::cat(xs);
+    for (size_t i = 0; i < found.size(); ++i) {
+      found[i] = both.slice(0, static_cast<int64_t>(i), static_cast<int64_t>(i) + 2);
+    }
   } else if (how != "new") {
     found.back() = returned(xs.front(), how);
   }

@@ -2,7 +2,7 @@
 //
 // Refuses what a kernel returns and is not new, though its schema says so: an argument, whose history
 // would become that of the operator, and which a traced call takes for memory of its own; what shares
-// memory with one; and one tensor as two results.
+// memory with one; and two results that are one tensor or have elements in common.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,12 +11,16 @@
 #include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
 #include <torchext/arguments.h>
+#include <torchext/memory_overlap.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace torchext {
 inline namespace v1 {
@@ -49,6 +53,14 @@ constexpr auto kReturnACopy =
       false,
       op,
       ": the kernel returned one tensor as two results, expected new tensors. Return a copy, "
+      "at::clone(x), for one of them");
+}
+
+[[noreturn]] C10_NOINLINE inline void refuse_common_elements(const char* op) {
+  TORCH_CHECK(
+      false,
+      op,
+      ": the kernel returned two results that share memory, expected new tensors. Return a copy, "
       "at::clone(x), for one of them");
 }
 
@@ -99,11 +111,6 @@ class Identities {
 
   bool has_memory_of(const at::Tensor& tensor) const {
     return has(memories_, memory_of(tensor));
-  }
-
-  /// Whether one tensor was added twice.
-  bool has_twins() const {
-    return std::adjacent_find(tensors_.begin(), tensors_.end()) != tensors_.end();
   }
 
  private:
@@ -157,32 +164,113 @@ void check_no_argument(const char* op, const Result& result, const Arguments&...
   detail::compare_all(op, /*memory=*/false, result, arguments...);
 }
 
-/// Refuses one tensor as two results. One without elements may be: there is nothing to compute.
-template <typename... Results>
-void check_apart(const char* op, const Results&... results) {
-  if constexpr ((std::is_same_v<Results, at::Tensor> && ...)) {
-    const std::array<const at::Tensor*, sizeof...(Results)> made{&results...};
-    for (size_t i = 1; i < made.size(); ++i) {
-      for (size_t j = 0; j < i; ++j) {
-        if (C10_UNLIKELY(made[i]->is_same(*made[j])) && made[i]->defined() &&
-            detail::has_elements(*made[i])) {
-          detail::refuse_twice(op);
+namespace detail {
+
+/// The new results of one call. Without elements two may be one: there is nothing to compute.
+class NewResults {
+ public:
+  void add(const at::Tensor& tensor) {
+    if (tensor.defined() && has_elements(tensor)) {
+      results_.push_back(tensor);
+    }
+  }
+
+  /// Refuses one tensor as two of them and, where `memory` says so, elements in common.
+  void check_apart(const char* op, bool memory) {
+    sort([](const at::Tensor& t) { return t.unsafeGetTensorImpl(); });
+    for (size_t i = 1; i < results_.size(); ++i) {
+      if (results_[i].is_same(results_[i - 1])) {
+        refuse_twice(op);
+      }
+    }
+    if (!memory) {
+      return;
+    }
+    sort([](const at::Tensor& t) { return memory_of(t); });
+    for (size_t i = 0, end = 0; i < results_.size(); i = end) {
+      for (end = i + 1; end < results_.size() && share_memory(results_[i], results_[end]);) {
+        ++end;
+      }
+      if (end - i > 1) {
+        check_in_one_memory(op, i, end);
+      }
+    }
+  }
+
+ private:
+  template <typename Key>
+  void sort(const Key& key) {
+    std::sort(results_.begin(), results_.end(), [&](const at::Tensor& a, const at::Tensor& b) {
+      return std::less<const void*>()(key(a), key(b));
+    });
+  }
+
+  static bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+    return memory_of(a) != nullptr && memory_of(a) == memory_of(b);
+  }
+
+  /// Sorted by where they begin, those that one can meet stand behind it: of many parts of one memory
+  /// few are compared.
+  C10_NOINLINE void check_in_one_memory(const char* op, size_t begin, size_t end) {
+    std::vector<std::pair<MemoryExtent, const at::Tensor*>> parts;
+    for (size_t i = begin; i < end; ++i) {
+      parts.emplace_back(MemoryExtent(results_[i]), &results_[i]);
+    }
+    std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
+      return a.first.start < b.first.start;
+    });
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int64_t last = parts[i].first.end();
+      for (size_t j = i + 1; j < parts.size() && parts[j].first.start < last; ++j) {
+        if (have_common_bytes(*parts[i].second, *parts[j].second)) {
+          refuse_common_elements(op);
         }
       }
     }
-  } else {
-    detail::Identities made;
-    const auto add = [&made](const at::Tensor& tensor) {
-      if (tensor.defined() && detail::has_elements(tensor)) {
-        made.add(tensor);
+  }
+
+  std::vector<at::Tensor> results_;
+};
+
+/// Whether two of a few tensors may be one, or in one memory.
+template <size_t N>
+bool may_meet(const std::array<const at::Tensor*, N>& made) {
+  for (size_t i = 1; i < N; ++i) {
+    const void* memory = made[i]->defined() ? memory_of(*made[i]) : nullptr;
+    for (size_t j = 0; j < i; ++j) {
+      if (made[i]->is_same(*made[j]) ||
+          (memory != nullptr && made[j]->defined() && memory == memory_of(*made[j]))) {
+        return true;
       }
-    };
-    (for_each_tensor(add, results), ...);
-    made.sort();
-    if (made.has_twins()) {
-      detail::refuse_twice(op);
     }
   }
+  return false;
+}
+
+template <typename... Results>
+void check_apart(const char* op, bool memory, const Results&... results) {
+  if constexpr ((std::is_same_v<Results, at::Tensor> && ...)) {
+    if (C10_LIKELY(!may_meet(std::array<const at::Tensor*, sizeof...(Results)>{&results...}))) {
+      return;
+    }
+  }
+  NewResults made;
+  (for_each_tensor([&made](const at::Tensor& tensor) { made.add(tensor); }, results), ...);
+  made.check_apart(op, memory);
+}
+
+} // namespace detail
+
+/// Refuses results that are one tensor or have elements in common.
+template <typename... Results>
+void check_apart(const char* op, const Results&... results) {
+  detail::check_apart(op, /*memory=*/true, results...);
+}
+
+/// The same of an operator whose tags say that results may share memory.
+template <typename... Results>
+void check_no_twins(const char* op, const Results&... results) {
+  detail::check_apart(op, /*memory=*/false, results...);
 }
 
 } // namespace v1
