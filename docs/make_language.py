@@ -199,7 +199,8 @@ samples of the functional form; out= tensors are made.
 Under `torch.vmap` an operator with `vmap:` runs once for all examples. `pointwise` puts the batch
 dimension in front of all others, where it broadcasts: every result must be the broadcast of all
 tensor arguments. Where a batch of scalars meets another dtype the operator runs for each example,
-because they promote as scalars. `leading` joins the batch dimension with the leading one: `[batch,
+because they promote as scalars; where a check of the rule compares shapes (`x.shape == y.shape`) an
+argument that is not batched is expanded. `leading` joins the batch dimension with the leading one: `[batch,
 rows, ...]` is `[batch * rows, ...]` for the kernel. Tensors of one dimension are one row each, so
 that the batch becomes their leading dimension. An argument that has rows and is not batched is
 expanded; where another tensor, such as a weight, is batched, or the numbers of rows differ, the
@@ -310,7 +311,11 @@ in which what is written to has elements in common with another argument is refu
 copied alone, and the other would not see what is written; pass a `.clone()`), and sizes that are
 symbols become numbers where one memory holds both. An argument that is written to then keeps its
 size under `torch.compile`. Other operators without results, and those alone, torch traces as those
-of `torch.library`: arguments that share memory are seen, but for `x` beside `x.detach()`.
+of `torch.library`: arguments that share memory are seen, but for `x` beside `x.detach()`;
+`torch.func.functionalize` refuses them, and takes their functional form, by `autogen:`.
+A lazily conjugated or negated view (`x.conj()`) that is written to is written as a copy and copied
+back, and must then share no memory with another argument where it is not the only one that is
+written to, or not the first result.
 
 A new result is no argument, shares memory with none, and no element with another result: Inductor
 computes further results in its memory, and autograd gives it a history. A kernel that returns
@@ -449,6 +454,8 @@ Expressions are Python's. Integers: numbers, integer arguments, `x.dim`, `x.nume
 dims, keepdim)` (no dims: all), `cat(tensors, dim)`. Dtypes: `x.dtype`, `promote(x, ...)` and
 `promote_to_float(x, ...)` of tensors, a `ScalarType` argument, `float32` and the like. `tensors[i]`
 is a tensor; `a if condition else b`; `n or 3` for an `int?` or `ScalarType?` that may be missing.
+A `Tensor?` that a result depends on and that is missing is refused where the rule comes to ask for
+it (`a.shape if a is not None else b.shape`), and a check that asks for one is left out.
 Numbers (`scale > 0`, of a float or Scalar) and texts (`mode in ("max", "avg")`) are compared.
 Conditions: comparisons, `x is None`, bool arguments, `mask[0]`, `and`, `or`, `in`, `not`, and in
 `check` also `floating(x)` and `has_dim(x, dim)`. Integers are SymInts: symbolic sizes stay
@@ -564,7 +571,8 @@ argument's old value is copied where a formula reads it and not otherwise; in an
 argument that is written to and not returned cannot have a gradient; formulas see what was written.
 Where it is written to again before backward, backward refuses it, as for ATen's operators; a
 compiled call keeps the value of its own moment. One whose gradient is `non_differentiable` loses
-its history, and its name is the old value. The tangents of several results are all computed before
+its history, and its name is the old value; where its result is not differentiable either, it must
+not require grad. The tangents of several results are all computed before
 one is overwritten. While gradients or tangents are recorded, two arguments that are written to
 share no memory, and while gradients are, one of several differentiable results is written to no
 view of another tensor; both are refused by name. Where the argument may be missing (`Tensor(a!)?

@@ -16,7 +16,7 @@ from ..plan.library import BatchingExpression, BatchingRule
 from ..schema.schema import OperatorName
 from ..spec.model import Line, Operator
 from .rule_expressions import Translator
-from .rule_vocabulary import Mistake, Value, parse
+from .rule_vocabulary import Mistake, Value, in_order, parse
 from .structured import Group
 
 _KEY = "FuncTorchBatched"
@@ -67,9 +67,10 @@ def served(
         is_own = bool(own & _SERVING and modes)  # of a composite operator the parts draw
         return BatchingRule("randomness_of_own_rule", keys=modes) if is_own else None
     registered = (*((_KEY,) if takes_tensors else ()), *modes)
-    facts = [".draws = true"] if draws else []
-    facts += [".differentiable = false"] if is_constant else []
-    found = replace(rule or BatchingRule("each_example"), keys=registered, facts=tuple(facts))
+    found = rule or BatchingRule("each_example")
+    facts = (".draws = true",) if draws else ()
+    facts += (".differentiable = false",) if is_constant else ()
+    found = replace(found, keys=registered, facts=facts + found.facts)
     return found if registered else None
 
 
@@ -84,7 +85,8 @@ def _rule(operator: Operator, form: Operator, errors: Errors) -> BatchingRule | 
     said = _parts(operator.vmap, operator.at("vmap"))
     if said and said.kind == "pointwise" and said.names is said.rows is None:
         condition = _expression(form, said.condition, "bool", errors)
-        return BatchingRule("pointwise_rule", condition=condition)
+        facts = (".broadcasts = false",) if _wants_equal_shapes(operator) else ()
+        return BatchingRule("pointwise_rule", condition=condition, facts=facts)
     if said and said.kind == "leading":
         if said.rows and any(result.type.is_alias for result in operator.func.returns):
             errors.add(operator.at("vmap"), "'rows=' is for results that are new")
@@ -97,6 +99,23 @@ def _rule(operator: Operator, form: Operator, errors: Errors) -> BatchingRule | 
     hint = did_you_mean(operator.vmap, _RULES, "it takes")
     errors.add(operator.at("vmap"), f"'vmap' does not take '{operator.vmap}'", hint)
     return None
+
+
+def _wants_equal_shapes(operator: Operator) -> bool:
+    """Whether a check of the rule compares the shapes of arguments, which then do not broadcast."""
+    checks = operator.meta.checks if operator.meta else ()
+    nodes = (parse(line, Errors()) for line in checks)
+    parts = (part for node in nodes if node for part in ast.walk(node))
+    return any(
+        isinstance(part, ast.Compare)
+        and all(isinstance(o, ast.Eq) for o in part.ops)
+        and all(_is_shape(side) for side in (part.left, *part.comparators))
+        for part in parts
+    )
+
+
+def _is_shape(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
 @dataclass(frozen=True)
@@ -151,7 +170,7 @@ def _expression(
     try:
         value = Translator(form.func.arguments).value(node, kind)
         if value.uses:
-            name = min(value.uses)
+            name = in_order(value.uses)[0].name
             hint = f"say '{name} is not None and ...'"
             raise Mistake(node, f"'{name}' may be missing", hint)
         return BatchingExpression(tuple(_values(form, node, value)), value.cpp)

@@ -23,7 +23,7 @@ from .structured_calls import structured_kernels
 
 _BATCHED, _UNDER_VMAP = "FuncTorchBatchedDecomposition", "FuncTorchVmapMode"
 _LEGACY_BATCHED = "Batched"
-_MATH_BITS = ("Conjugate", "Negative", "ZeroTensor")
+_MATH_BITS = ("Conjugate", "Negative")
 _AUTOCAST = {
     "AutocastCPU": "at::kCPU",
     "AutocastCUDA": "at::kCUDA",
@@ -81,8 +81,8 @@ def kernels_of(
     kernels += _written_meta(namespace, operator, keys)
     is_traced = forms.traced(operator) is not None
     batched = _legacy_batched(operator, kernels)
-    passed = _passed_by(operator, kernels)
-    return (*kernels, *_decompositions(operator, kernels, is_traced), *batched, *passed)
+    lazy = _math_bits(operator, kernels)
+    return (*kernels, *_decompositions(operator, kernels, is_traced), *batched, *lazy)
 
 
 def speaking(kernels: Iterable[KernelPlan]) -> tuple[KernelPlan, ...]:
@@ -102,13 +102,20 @@ def _may_call(kernel: KernelPlan) -> bool:
     return bool(is_own and is_composite and kernel.signature)
 
 
-def _passed_by(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:
-    """The keys of lazy conjugation and the like, whose fallbacks would write the values of a copy
-    to what an operator makes a view of itself; for ATen's in-place views they are passed by too."""
+def _math_bits(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:
+    """What stands on the keys of lazy conjugation and the like where torch's fallbacks do not do:
+    they would write the values of a copy to what an operator makes a view of itself (for ATen's
+    in-place views they are passed by too), and take one tensor that is written to, which is the
+    first result."""
     own = {kernel.key for kernel in kernels}
-    for key in _MATH_BITS if operator.is_inplace_view else ():
-        if key not in own:
-            yield KernelPlan(key, "", None, is_declared=False, is_fallthrough=True)
+    passes, func = operator.is_inplace_view, operator.func
+    written = func.written_results[:1] if len(func.mutated) == 1 else ()
+    is_first = any(a is not None and a.type.name != "List" for a in written)
+    if passes or (func.mutated and not func.is_view and not is_first and not func.is_vararg):
+        for key in (*_MATH_BITS, "ZeroTensor") if passes else _MATH_BITS:
+            if key not in own:
+                kernel = KernelPlan(key, "", None, is_declared=False)
+                yield dataclasses.replace(kernel, is_fallthrough=passes, is_without_bit=not passes)
 
 
 def _written_meta(namespace: str, operator: Operator, keys: set[str]) -> tuple[KernelPlan, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ..errors import Errors
 from ..spec.model import Check
 from .rule_expressions import Translator
-from .rule_vocabulary import COMPARISONS, Mistake, Value, literal, parse
+from .rule_vocabulary import COMPARISONS, Mistake, Needs, Value, in_order, literal, need, parse
 
 _DIMS = {"==": "", ">=": "at least ", "<=": "at most ", ">": "more than ", "<": "less than "}
 _SHOWN = ("int", "shape", "dtype", "float", "str", "bool")
@@ -30,7 +30,8 @@ def _values_in(node: ast.expr) -> Iterator[ast.expr]:
 
 def _shown(value: Value) -> str:
     """A value as a message has it."""
-    return f"shape::shown({value.cpp})" if value.kind in ("shape", "bool") else value.cpp
+    is_shown = value.kind in ("shape", "bool", "float")
+    return f"shape::shown({value.cpp})" if is_shown else value.cpp
 
 
 class RuleChecks:
@@ -53,24 +54,24 @@ class RuleChecks:
             self.errors.add(line.location, "not an expression that can be read")
             return
         if uses:
-            there = " && ".join(f"shape::is_there({name})" for name in sorted(uses))
+            there = " && ".join(item.holds for item in in_order(uses))
             yield from (f"if ({there}) {{", f"  {call};", "}")
         else:
             yield f"{call};"
 
-    def _check_call(self, node: ast.expr, message: str | None) -> tuple[str, frozenset[str]]:
+    def _check_call(self, node: ast.expr, message: str | None) -> tuple[str, Needs]:
         """The call that makes a check, and the optional tensors without which it is left out."""
         value = self.translator.value
         if message is not None:
             return self._check_with_words(node, message)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             if node.func.id == "floating" and len(node.args) == 1:
-                tensor = value(node.args[0], "tensor", "tensor?")
-                cpp, uses = _there(tensor)
-                return f'shape::check_floating(op, "{ast.unparse(node.args[0])}", {cpp})', uses
+                tensor = value(node.args[0], "tensor", "tensor?").as_tensor
+                start = f'op, "{ast.unparse(node.args[0])}", {tensor.cpp}'
+                return f"shape::check_floating({start})", tensor.uses
             if node.func.id == "has_dim" and len(node.args) == 2:
                 tensor, dim = value(node.args[0], "tensor"), value(node.args[1], "int")
-                return f"shape::check_dim({tensor.cpp}, {dim.cpp})", dim.uses
+                return f"shape::check_dim({tensor.cpp}, {dim.cpp})", tensor.uses | dim.uses
         condition = value(node, "bool")
         if not isinstance(node, ast.Compare) or type(node.ops[0]) not in COMPARISONS:
             return self._compound(node, condition), condition.uses
@@ -80,8 +81,8 @@ class RuleChecks:
         value = self.translator.value
         sign, left, right = COMPARISONS[type(node.ops[0])][0], node.left, node.comparators[0]
         if isinstance(left, ast.Attribute) and isinstance(left.value, ast.Name):
-            tensor, _ = _there(value(left.value, "tensor", "tensor?"))
-            start = f'op, "{left.value.id}", {tensor}'
+            tensor = value(left.value, "tensor", "tensor?").as_tensor
+            start = f'op, "{left.value.id}", {tensor.cpp}'
             expected = value(right)
             if left.attr == "shape" and sign == "==":
                 return f"shape::check_shape({start}, {expected.cpp})"
@@ -101,7 +102,7 @@ class RuleChecks:
         values = f"{found.cpp}, {compare}, {value(right).cpp}{origin}"
         return f"shape::check_value({start}, {values})"
 
-    def _check_with_words(self, node: ast.expr, message: str) -> tuple[str, frozenset[str]]:
+    def _check_with_words(self, node: ast.expr, message: str) -> tuple[str, Needs]:
         """A check with the words of the spec, in which `{x.shape}` stands for the value."""
         condition = self.translator.value(node, "bool")
         parts, uses = [], condition.uses
@@ -142,18 +143,11 @@ class RuleChecks:
         words = f'[&] {{ return c10::str(op, ": ", {literal(text)}, " must hold: ", {values}); }}'
         return f"shape::check_that({condition.cpp}, {words})"
 
-    def _origin(self, node: ast.expr, uses: frozenset[str]) -> str:
+    def _origin(self, node: ast.expr, uses: Needs) -> str:
         """The first tensor of an expression that is there, for a message."""
         for part in ast.walk(node):
             if isinstance(part, ast.Name) and part.id in self.translator.arguments:
                 found = self.translator.value(part)
-                if found.kind == "tensor" or (found.kind == "tensor?" and found.cpp in uses):
-                    return f', "{part.id}", {_there(found)[0]}'
+                if found.kind == "tensor" or (found.kind == "tensor?" and need(found.cpp) <= uses):
+                    return f', "{part.id}", {found.as_tensor.cpp}'
         return ""
-
-
-def _there(tensor: Value) -> tuple[str, frozenset[str]]:
-    """A tensor as such, and whether it may be missing."""
-    if tensor.kind == "tensor?":
-        return f"*{tensor.cpp}", frozenset({tensor.cpp})
-    return tensor.cpp, frozenset()

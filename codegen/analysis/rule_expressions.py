@@ -25,9 +25,12 @@ from .rule_vocabulary import (
     LISTS,
     OPERATORS,
     Mistake,
+    Needs,
     Value,
     article,
     literal,
+    need,
+    without,
 )  # fmt: skip
 
 
@@ -139,7 +142,7 @@ class Translator:
             raise Mistake(node, f"a tensor has no '{node.attr}' in a rule", hint)
         kind, call = ATTRIBUTES[node.attr]
         is_optional = value.kind == "tensor?"
-        uses = value.uses | ({value.cpp} if is_optional else frozenset())
+        uses = value.uses | (need(value.cpp) if is_optional else frozenset())
         return Value(kind, f"{value.cpp}{'->' if is_optional else '.'}{call}", uses)
 
     def Subscript(self, node: ast.Subscript) -> Value:
@@ -172,18 +175,24 @@ class Translator:
 
     def IfExp(self, node: ast.IfExp) -> Value:
         condition = self.value(node.test, "bool")
-        then = self.value(node.body)
-        is_size = then.kind in ("int", "size")
-        kinds = ("int", "size") if is_size and self.dynamic else (then.kind,)
-        other = self.value(node.orelse, *kinds)
+        then = self.value(node.body).as_tensor
+        kinds = [then.kind]
+        if then.kind in ("int", "size") and self.dynamic:
+            kinds = ["int", "size"]
+        if then.kind == "tensor":
+            kinds = ["tensor", "tensor?"]
+        other = self.value(node.orelse, *kinds).as_tensor
         if "size" in (then.kind, other.kind):
             then = replace(then, kind="size")
         there, elsewhere = self._established(node.test)
-        uses = condition.uses | (then.uses - there) | (other.uses - elsewhere)
+        holds = f"shape::decided({condition.cpp})"
+        asked = {need.within(holds) for need in without(then.uses, there)}
+        asked |= {need.within(f"!{holds}") for need in without(other.uses, elsewhere)}
+        uses = condition.uses | asked
         values = [v.cpp if v.kind != "shape" else f"shape::sizes({v.cpp})" for v in (then, other)]
         if then.kind in ("int", "size"):
             values = [f"c10::SymInt({value})" for value in values]
-        cpp = f"(shape::decided({condition.cpp}) ? {values[0]} : {values[1]})"
+        cpp = f"({holds} ? {values[0]} : {values[1]})"
         return Value(then.kind, cpp, uses)
 
     def _established(self, test: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
@@ -214,13 +223,13 @@ class Translator:
     def _conditions(self, node: ast.BoolOp) -> Value:
         """`and` and `or`, where what a missing value would decide is not looked at."""
         is_and = isinstance(node.op, ast.And)
-        uses: frozenset[str] = frozenset()
+        uses: Needs = frozenset()
         known: frozenset[str] = frozenset()
         parts = []
         for item in node.values:
             value = self.value(item, "bool")
             parts.append(value.cpp)
-            uses |= value.uses - known
+            uses |= without(value.uses, known)
             known |= self._established(item)[0 if is_and else 1]
         cpp = parts[-1]
         for part in reversed(parts[:-1]):
@@ -245,8 +254,7 @@ class Translator:
         sign, function = COMPARISONS[type(operator)]
         uses = left.uses | other.uses
         if "float" in (left.kind, other.kind):
-            cpp = f"(shape::number({left.cpp}) {sign} shape::number({other.cpp}))"
-            return Value("bool", cpp, uses)
+            return Value("bool", f"shape::numbers::{function}({left.cpp}, {other.cpp})", uses)
         if left.kind != "int" and sign not in ("==", "!="):
             raise Mistake(node, f"{article(left.kind)} is compared by == and != only")
         if left.kind in ("dtype", "str"):

@@ -16,7 +16,7 @@ from ..schema.schema import Argument, Return
 from ..spec.model import Line, Loop, MetaRule, Operator, ResultRule
 from .rule_checks import RuleChecks
 from .rule_expressions import Translator
-from .rule_vocabulary import DYNAMIC, Mistake, Value, parse
+from .rule_vocabulary import DYNAMIC, Mistake, Needs, Value, in_order, need, parse, without
 
 
 def ruled_results(operator: Operator) -> list[tuple[Return, Argument | None]]:
@@ -158,8 +158,8 @@ class _Rule:
             kind = "tensor" if found.kind == "tensors" else "int"
             self.translator.local[loop.name] = Value(kind, label)
             uses, head = found.uses, f"for (const auto& {label} : {found.cpp})"
-        for name in sorted(uses):
-            self.errors.add(loop.values.location, f"'{name}' may be missing")
+        for item in in_order(uses):
+            self.errors.add(loop.values.location, f"'{item.name}' may be missing")
         return None if uses else head
 
     def _tensor(self, index: str, name: str, rule: ResultRule) -> Iterator[str]:
@@ -186,7 +186,8 @@ class _Rule:
         there = self.translator.established(node) if node is not None else frozenset()
         yield from self._required(when.uses)
         yield f"if (shape::decided({when.cpp})) {{"
-        yield from (f"  {line}" for line in (*self._required(uses - there - when.uses), call))
+        inside = self._required(without(uses - when.uses, there))
+        yield from (f"  {line}" for line in (*inside, call))
         yield "}"
 
     def _size(self, name: str, line: Line) -> Value | None:
@@ -198,8 +199,8 @@ class _Rule:
         return found
 
     @staticmethod
-    def _required(uses: frozenset[str]) -> list[str]:
-        return [f'shape::require(op, "{name}", {name});' for name in sorted(uses)]
+    def _required(uses: Needs) -> list[str]:
+        return [item.required for item in in_order(uses)]
 
     def _strides(self, rule: ResultRule) -> Value | None:
         """The strides that the kernel needs, where it is not a word that says them."""
@@ -253,6 +254,6 @@ def _member(tensor: Value, call: str) -> str:
     return f"{tensor.cpp}{'->' if tensor.kind == 'tensor?' else '.'}{call}"
 
 
-def _used(value: Value) -> frozenset[str]:
+def _used(value: Value) -> Needs:
     """The optional tensors that a value cannot do without."""
-    return value.uses | (frozenset({value.cpp}) if value.kind == "tensor?" else frozenset())
+    return value.uses | (need(value.cpp) if value.kind == "tensor?" else frozenset())

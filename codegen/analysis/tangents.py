@@ -182,7 +182,8 @@ class TangentAnalysis:
         reads = {f"{name}_t", f"original_{name}_t"} & {n.text for n in free_names(text)}
         if not self.inherits:
             # it writes to the tangent itself, or does not read it
-            return text if reads else self._writing(text, name), primals, None
+            clones = name if f"{name}_t" in reads else None
+            return text if reads else self._writing(text, name), primals, clones
         keeps = f"original_{name}_t" in text or f"original_{name}_p" in text or not reads
         return self._writing(text, name), primals, None if keeps else name
 
@@ -251,11 +252,19 @@ class TangentAnalysis:
                 found.append(TangentInput(item, local, tangent, primal, False, False, True))
         return tuple(found)
 
+    def _plain(self, name: str) -> str:
+        """An argument that a formula reads by its name: as it is, but for a tangent that goes
+        nowhere."""
+        parameter, type_ = self.scope.parameter(name), self.scope.arguments[name].type
+        is_constant = type_.is_tensor_like and name in self.entry.non_differentiable
+        keeps = not is_constant or name in self.written
+        return parameter if keeps else f"without_tangent({parameter})"
+
     def _over_parameters(
         self, text: str, candidates: list[str], results: tuple[ResultPlan, ...]
     ) -> str:
         """The formula with arguments and results as the kernel spells them."""
-        names = {n: self.scope.parameter(n) for n in self.scope.arguments if n not in candidates}
+        names = {n: self._plain(n) for n in self.scope.arguments if n not in candidates}
         names |= {r.name: r.local for r in self.scope.results if not r.written}
         names |= {r.name: f"primal_of({r.local})" for r in self.scope.results if r.is_optional}
         return rename(text, names)

@@ -47,7 +47,7 @@ _USED = frozenset(
     "operator_handle operators opmath_t or_missing precomputed primal_of raw_tangent_of "
     "rebase_result_history records returned same_device save save_value save_written scalar_t "
     "schema set_result_history set_tangent stand_ins tangent_of torchext_values unboxed unshared "
-    "variable_list writable_tangent_of write_back".split()
+    "variable_list without_tangent writable_tangent_of write_back".split()
 )
 # And what they make of the names of arguments, or number.
 _MADE = re.compile(r"stand_in_\w*|(dtypes|given)_\d+|\w+_(as_list|given|laid_out)")

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..cpp.template import fill
-from ..output import RESTORE_LINE, File, banner, own_includes
-from ..plan.autograd import GradientPlan, NodePlan, SavedKind, SavedPlan
+from ..output import File, banner, own_includes
+from ..plan.autograd import NodePlan, SavedKind, SavedPlan
 from ..plan.library import OperatorPlan, Plan
+from .spelling.gradients import gradient_block
 
 _HEADER = """
 $banner
@@ -103,38 +104,6 @@ $afters
 }
 """
 
-_GRADIENT = """
-if (needs[$edge]) {
-$line
-  store(outputs, $range, $formula);
-$restore
-}
-"""
-
-_GRADIENTS = """
-if ($any) {
-$mask
-$line
-  const auto computed = $formula;
-$stores
-$restore
-}
-"""
-
-_ELEMENTS = """
-if (needs[$edge]) {
-  variable_list computed(grads.size());
-  for (size_t i = 0; i < grads.size(); ++i) {
-    if (grads[i].defined()) {
-$line
-      computed[i] = $formula;
-$restore
-    }
-  }
-  store(outputs, $range, computed);
-}
-"""
-
 
 def emit(plan: Plan) -> Iterator[File]:
     """A header for each group that has nodes, and a source for each shard."""
@@ -204,7 +173,7 @@ def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
         incoming=_incoming(node),
         zeros=_zeros(node),
         locals=list(_grads(node)),
-        gradients=[_indented(_gradient(node, g)) for g in node.gradients],
+        gradients=[gradient_block(node, g) for g in node.gradients],
         **_explained(f"{space}::{op.operator.name}", node),
         lock=lock,
         check=[f"  {check}();"] if node.variables else [],
@@ -287,30 +256,3 @@ def _grads(node: NodePlan) -> Iterator[str]:
     grads = dict(pair for gradient in node.gradients for pair in gradient.grads)
     for name, index in grads.items():
         yield f"  const auto& {name} = grads[{index}];"
-
-
-def _gradient(node: NodePlan, gradient: GradientPlan) -> str:
-    ranges = [f"range_{i}" for i in gradient.edges]
-    line = [str(gradient.line)]
-    common = {"line": line, "restore": [RESTORE_LINE], "formula": gradient.expression}
-    needs = [f"needs[{i}]" for i in gradient.edges]
-    if len(ranges) == 1 and not gradient.needs_mask:
-        template = _ELEMENTS if gradient.is_elementwise else _GRADIENT
-        return fill(template, edge=str(gradient.edges[0]), range=ranges[0], **common)
-    mask = f"  const ::std::array<bool, {len(needs)}> grad_input_mask = {{{', '.join(needs)}}};"
-    if len(ranges) == 1:
-        stores = [f"  store(outputs, {ranges[0]}, computed);"]
-    else:
-        stores = [
-            f"  if ({need}) {{\n{gradient.line}\n"
-            f"    store(outputs, {name}, ::std::get<{i}>(computed));\n  }}"
-            for i, (need, name) in enumerate(zip(needs, ranges))
-        ]
-    any_ = " || ".join(needs)
-    masks = [mask] if gradient.needs_mask else []
-    return fill(_GRADIENTS, any=any_, mask=masks, stores=stores, **common)
-
-
-def _indented(text: str) -> str:
-    lines = text.rstrip("\n").split("\n")
-    return "\n".join(f"  {line}" if line and line[0] != "#" else line for line in lines)

@@ -81,6 +81,7 @@ _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
     "dtypes": lambda kernel: kernel.dtype_checks,
     "fixed_list": lambda kernel: any(check.takes_one for check in kernel.lengths),
     "private_operators": lambda kernel: kernel.speaks_for,
+    "math_bits": lambda kernel: kernel.is_without_bit,
     "layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
     "structured_meta": lambda kernel: kernel.structured,
     "view_geometry": lambda kernel: kernel.viewed,
@@ -294,6 +295,8 @@ def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:
     name = op.operator.name
     if kernel.is_fallthrough:
         function = "torch::CppFunction::makeFallthrough()"
+    elif kernel.is_without_bit:
+        function = f"without_bit<c10::DispatchKey::{kernel.key}>()"
     elif kernel.fallback:
         function = _BOXED.format(f"::torchext::{kernel.fallback}")
     elif kernel.autocast:

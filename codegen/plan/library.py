@@ -89,6 +89,7 @@ class KernelPlan:
     returned: Returned | None = None  # where what the kernel wrote to copies is written back
     optionals: tuple[str, ...] = ()  # parameters that hold optional tensors
     is_fallthrough: bool = False  # the key is passed by
+    is_without_bit: bool = False  # the boxed kernel that gives copies without the key's bit
     expected: Expected | None = None  # of a kernel that is not given its results
     viewed: tuple[str, ...] = ()  # parameters that the kernel's only result is a view of
     view_function: str = "distinct_view"  # what makes another tensor of such a result

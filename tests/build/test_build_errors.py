@@ -78,6 +78,23 @@ def test_a_formula_that_gives_no_gradient_points_into_the_yaml(project):
     assert_refused(project.build(), "derivatives.yaml:3:", "store")
 
 
+def test_a_formula_that_gives_one_tensor_for_a_list_says_so(project):
+    operator = "joined(Tensor[] parts) -> Tensor"
+    for name, added in (
+        ("native_functions.yaml", f"- func: {operator}\n  dispatch: {{CPU: joined}}"),
+        ("derivatives.yaml", f"- name: {operator}\n  parts: grad * 2"),
+    ):
+        text = (project.folder / name).read_text()
+        (project.folder / name).write_text(f"{text}\n{added}\n")
+    lines = (project.folder / "derivatives.yaml").read_text().splitlines()
+    line = lines.index("  parts: grad * 2") + 1
+    assert_refused(
+        project.build(),
+        f"derivatives.yaml:{line}:",
+        "the gradient of 'parts' is a list of tensors, and this formula gives none",
+    )
+
+
 def test_a_mistake_in_the_yaml_ends_the_build(project):
     project.edit("native_functions.yaml", "square(Tensor self) -> Tensor", "square(Tensor self")
     assert_refused(project.build(), "native_functions.yaml:12:", "sample_ops._C were refused")

@@ -1778,6 +1778,7 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 #include <torchext/dtypes.h>
 #include <torchext/fixed_list.h>
 #include <torchext/layout.h>
+#include <torchext/math_bits.h>
 #include <torchext/structured_meta.h>
 #include <torchext/view_forms.h>
 #include <torchext/view_geometry.h>
@@ -2425,6 +2426,24 @@ void register_cuda_fallback_0(torch::Library& m) {
 const bool registered_cuda_fallback_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::CUDA, &register_cuda_fallback_0);
 
+void register_conjugate_0(torch::Library& m) {
+  m.impl("extremes.out", without_bit<c10::DispatchKey::Conjugate>());
+  m.impl("swap", without_bit<c10::DispatchKey::Conjugate>());
+  m.impl("fill", without_bit<c10::DispatchKey::Conjugate>());
+}
+
+const bool registered_conjugate_0 =
+    library().add(torch::Library::IMPL, c10::DispatchKey::Conjugate, &register_conjugate_0);
+
+void register_negative_0(torch::Library& m) {
+  m.impl("extremes.out", without_bit<c10::DispatchKey::Negative>());
+  m.impl("swap", without_bit<c10::DispatchKey::Negative>());
+  m.impl("fill", without_bit<c10::DispatchKey::Negative>());
+}
+
+const bool registered_negative_0 =
+    library().add(torch::Library::IMPL, c10::DispatchKey::Negative, &register_negative_0);
+
 } // namespace
 } // namespace torchext::generated::goldens
 """,
@@ -2606,6 +2625,9 @@ static variable_list BlendBackward0_gradients(
 #line 10 "derivatives.yaml"
     const auto computed = ::goldens::formulas::blend_backward(grad_blended, parts, weight, total, eps, grad_input_mask);
     // clang-format on
+#line 10 "derivatives.yaml"
+    static_assert(is_list_of_gradients<decltype(::std::get<0>(computed))>,
+        "the gradient of 'parts' is a list of tensors, and this formula gives none: it gives them all, or that of one element by grads[i]");
     if (needs[0]) {
 #line 10 "derivatives.yaml"
       store(outputs, range_0, ::std::get<0>(computed));
@@ -2614,7 +2636,7 @@ static variable_list BlendBackward0_gradients(
 #line 10 "derivatives.yaml"
       store(outputs, range_1, ::std::get<1>(computed));
     }
-#line 122 "src/nodes_0.cpp"
+#line 125 "src/nodes_0.cpp"
   }
   return outputs;
 }

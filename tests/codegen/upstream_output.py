@@ -98,7 +98,9 @@ class Output:
                         composite = found[op, f"Composite{kind}Autograd"]
                         assert registered.function == composite.function
                         continue
-                    if re.search(r"_form_of\(|view_copy_of\(|makeFallthrough\(", payload):
+                    if re.search(
+                        r"_form_of\(|view_copy_of\(|makeFallthrough\(|without_bit<", payload
+                    ):
                         continue
                     if spelling(payload) in {f"TORCH_FN({name})" for name in structured}:
                         continue

@@ -87,6 +87,31 @@ def test_a_check_shows_the_values_of_what_it_names(arguments, words, ops) -> Non
         ops.only_checked(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("scale", "shown"), [(-0.49999999, "-0.49999999"), (-0.5, "-0.5"), (float("nan"), "nan"),
+                         (-1e-300, "-1e-300"), (-2.0, "-2"), (float("-inf"), "-inf")]
+)  # fmt: skip
+def test_a_number_is_shown_as_it_is(scale, shown, ops) -> None:
+    with pytest.raises(RuntimeError, match=f"scale > 0 must hold: scale is {shown}$"):
+        ops.only_checked(X, X[:, 0], scale)
+
+
+@pytest.mark.parametrize("number", [2.0, 2])
+def test_a_number_that_values_tell_is_checked_when_the_graph_runs(number, ops) -> None:
+    torch._dynamo.reset()
+    # int tensors of one element are symbols before .item() asks for their value
+    words = r"Runtime assertion failed|^0 < z|^Ne\(z|\d must hold: alpha is"
+    for backend in ("aot_eager", "inductor"):
+        with torch._dynamo.config.patch(capture_scalar_outputs=True):
+            f = torch.compile(
+                lambda x, s: ops.checked_times(x, s.item()) + 1, fullgraph=True, backend=backend
+            )
+            assert_close(f(X, torch.tensor(number)), X * 2 + 1)
+            for wrong in (-number, number + 1):
+                with pytest.raises(RuntimeError, match=words):
+                    f(X, torch.tensor(wrong))
+
+
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_operators_that_only_write_check_on_every_device(device, ops) -> None:
     x, out = torch.ones(2, 3, device=device), torch.ones(2, 3, device=device)

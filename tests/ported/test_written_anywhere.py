@@ -100,6 +100,104 @@ def test_meta_needs_no_rule(name, ops) -> None:
         assert all(a is args[i] for a, i in zip(given, returned, strict=True))
 
 
+# -- the functional form of a writing operator, where only some arguments are batched
+
+
+def plus_times(d, x):
+    return d * x
+
+
+def twice_batched(f):
+    one = torch.vmap(torch.func.grad(lambda x, d: f(d, x).pow(2).sum(), (0, 1)), (0, None))
+    return torch.vmap(one, (None, 0))
+
+
+WITHIN = {
+    "x": lambda f: torch.vmap(torch.func.grad(lambda x, d: f(d, x).pow(2).sum()), (0, None)),
+    "both": lambda f: torch.vmap(
+        torch.func.grad(lambda x, d: f(d, x).pow(2).sum(), (0, 1)), (0, None)
+    ),
+    "nested": lambda f: lambda x, d: twice_batched(f)(x, torch.stack([d, d * 2])),
+    "jvp": lambda f: torch.vmap(
+        lambda x, d: torch.func.jvp(lambda x: f(d, x), (x,), (x * 2,)), (0, None)
+    ),
+    "hessian": lambda f: torch.vmap(
+        torch.func.hessian(lambda x, d: f(d, x).pow(2).sum()), (0, None)
+    ),
+    "no_transform": lambda f: torch.vmap(lambda x, d: f(d, x), (0, None)),
+}
+
+
+# torch does not trace hessians of its own in-place operators either
+@pytest.mark.parametrize(
+    ("within", "traced"),
+    [(w, traced) for w in WITHIN for traced in (False, True) if (w, traced) != ("hessian", True)],
+)
+def test_a_functional_form_has_room_for_a_batch(within, traced, ops) -> None:
+    torch._dynamo.reset()
+    x, d = torch.rand(4, 3), torch.rand(3)
+    found = WITHIN[within](ops.plus_times)
+    if traced:
+        found = torch.compile(found, backend="aot_eager", fullgraph=True)
+    assert_close(found(x, d), WITHIN[within](plus_times)(x, d))
+    assert_close(WITHIN[within](lambda d, x: ops.plus_times(x, d))(x, d),
+                 WITHIN[within](plus_times)(x, d))  # fmt: skip
+
+
+def test_a_batch_of_one_result_of_several(ops) -> None:
+    d, e, mask = torch.rand(3, 3)
+    loss = lambda f: lambda x: f(x, d.clone(), e.clone(), mask)[0].pow(2).sum()  # noqa: E731
+    x = torch.rand(4, 3)
+    expected = torch.stack([torch.func.grad(loss(mixed))(row) for row in x])
+    assert_close(torch.vmap(torch.func.grad(loss(ops.mixed_functional)))(x), expected)
+
+
+# -- lazily conjugated and negated views
+
+
+def lazy(kind, tensor):
+    complex_ = torch.complex(tensor, tensor.flip(-1))
+    return complex_.conj() if kind == "conj" else torch._neg_view(complex_)
+
+
+@pytest.mark.parametrize("kind", ["conj", "neg"])
+@pytest.mark.parametrize("which", ["all", "written", "last"])
+@pytest.mark.parametrize("name", BY_ATEN)
+def test_lazy_views_are_written_to(name, which, kind, ops) -> None:
+    def made():
+        read, *written = torch.utils._pytree.tree_leaves(arguments(name))
+        if name == "mixed_ends":
+            read, written = written[0], [read, *written[1:]]
+        read = lazy(kind, read) if which == "all" else torch.complex(read, read)
+        for i, tensor in enumerate(written):
+            is_lazy = which != "last" or i == len(written) - 1
+            written[i] = lazy(kind, tensor) if is_lazy else torch.complex(tensor, tensor)
+        if name == "mixed_lists":
+            return read, written
+        return (written[0], read, *written[1:]) if name == "mixed_ends" else (read, *written)
+
+    found, args = called(getattr(ops, name), made())
+    expected, leaves = called(BY_ATEN[name], made())
+    assert_close((found, args), (expected, leaves))
+    if name != "mixed_lists" and found is not None:
+        results = [found] if torch.is_tensor(found) else found
+        assert all(any(r is a for a in args) for r in results)
+
+
+@pytest.mark.parametrize("kind", ["conj", "neg"])
+def test_lazy_views_that_share_memory_are_refused(kind, ops) -> None:
+    x, d, mask = (torch.rand(3, dtype=torch.complex64) for _ in range(3))
+    view = d.conj() if kind == "conj" else torch._neg_view(d)
+    before = d.clone()
+    with pytest.raises(
+        RuntimeError, match=r"mixed_none: 'd' is a lazily .* shares memory with 'e'"
+    ):
+        ops.mixed_none(x, view, d, mask)
+    assert_close(d, before)
+    expected = called(mixed_none, (x, view.clone(), d.clone(), mask))[1]
+    assert_close(called(ops.mixed_none, (x, view, d.clone(), mask))[1], expected)
+
+
 def gradients(f):
     x, d, e, mask = arguments("mixed")
     leaves = [t.requires_grad_() for t in (x, d, e)]

@@ -22,6 +22,7 @@
 #include <mutex>
 #include <optional>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -200,6 +201,11 @@ inline void explain_undefined(
     }
   }
 }
+
+/// Whether a formula gives what the gradient of a list of tensors is.
+template <typename Gradient>
+constexpr bool is_list_of_gradients = std::is_convertible_v<const Gradient&, at::TensorList>&&
+    !std::is_convertible_v<const Gradient&, at::Tensor>;
 
 inline void store(variable_list& grads, GradRange range, const at::Tensor& grad) {
   TORCH_INTERNAL_ASSERT(range.second - range.first == 1);

@@ -159,6 +159,10 @@ class BatchingRule : public c10::OperatorKernel {
     detail::call_each(call, op_, results);
   }
 
+  bool broadcasts() const {
+    return op_.broadcasts;
+  }
+
  private:
   void serve(const detail::BatchedCall& call, torch::jit::Stack& results) const {
     if (condition_ != nullptr && !condition_(call.values())) {
@@ -213,7 +217,10 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
     }
     check_written(call, rank);
     const auto align = [&](const at::Tensor& tensor) {
-      return call.batch().is_batched(tensor) ? aligned(call.batch(), tensor, rank) : tensor;
+      if (!call.batch().is_batched(tensor) && broadcasts()) {
+        return tensor;
+      }
+      return aligned(call.batch(), call.batch().expanded(tensor), rank);
     };
     std::vector<c10::IValue> physical;
     for (const c10::IValue& value : call.values()) {

@@ -29,6 +29,7 @@ inline namespace v1 {
 struct BatchedOperator {
   bool draws = false;         // random numbers
   bool differentiable = true; // whether its results can require grad
+  bool broadcasts = true;     // or wants arguments of one shape
 };
 
 namespace detail {

@@ -7,10 +7,16 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/TensorWrapper.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/logical_and.h>
+#include <ATen/ops/new_ones.h>
+#include <ATen/ops/where.h>
 #include <torch/library.h>
 #include <torchext/boxed.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,18 +64,49 @@ inline void write_results(const char* op, const c10::IValue& out, const c10::IVa
   }
 }
 
-inline c10::IValue cloned(const c10::IValue& value) {
-  if (value.isTensor()) {
-    return value.toTensor().defined() ? c10::IValue(value.toTensor().clone()) : value;
-  }
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> clones;
-    for (const at::Tensor& tensor : value.toTensorVector()) {
-      clones.push_back(tensor.defined() ? tensor.clone() : tensor);
+/// The levels of torch.vmap at which a tensor has a batch dimension.
+inline std::vector<int64_t> batch_levels(at::Tensor tensor) {
+  std::vector<int64_t> levels;
+  while (true) {
+    if (const auto* wrapper = at::functorch::maybeGetTensorWrapper(tensor)) {
+      tensor = at::Tensor(wrapper->value());
+    } else if (const auto* batched = at::functorch::maybeGetBatchedImpl(tensor)) {
+      levels.push_back(batched->level());
+      tensor = at::Tensor(batched->value());
+    } else {
+      return levels;
     }
-    return clones;
   }
-  return value; // a missing optional tensor
+}
+
+/// A copy of what is written to, with the batch dimensions that the arguments of the call have:
+/// under torch.vmap the values of all examples are written to it.
+inline at::Tensor writable_copy(const at::Tensor& tensor, const std::vector<c10::IValue>& values) {
+  std::vector<int64_t> levels = batch_levels(tensor);
+  at::Tensor batched; // of no other dimension, with those that are missing
+  for (const c10::IValue& value : values) {
+    for (const at::Tensor& other : tensors_of(value)) {
+      bool is_missing = false;
+      for (const int64_t level : batch_levels(other)) {
+        if (std::find(levels.begin(), levels.end(), level) == levels.end()) {
+          levels.push_back(level);
+          is_missing = true;
+        }
+      }
+      if (is_missing) {
+        const auto options = at::TensorOptions(at::kBool).device(tensor.device());
+        const at::Tensor ones = other.new_ones({}, options);
+        batched = batched.defined() ? batched.logical_and(ones) : ones;
+      }
+    }
+  }
+  return batched.defined() ? at::where(batched, tensor, tensor) : tensor.clone();
+}
+
+/// The same of all tensors of an argument, which may be missing.
+inline c10::IValue writable_copy(const c10::IValue& written, const std::vector<c10::IValue>& values) {
+  return map_boxed_tensors(
+      [&values](const at::Tensor& tensor) { return writable_copy(tensor, values); }, written);
 }
 
 /// A kernel that calls another form of its operator.
@@ -110,7 +147,7 @@ class OutFormOf final : public detail::DeclaredForm {
     const c10::OperatorHandle called = other();
     torch::jit::Stack results = detail::arguments_of(called.schema(), schema, values);
     if (is_inplace(called.schema())) {
-      results[0] = detail::cloned(results[0]);
+      results[0] = detail::writable_copy(results[0], values);
     }
     called.callBoxed(&results);
     size_t next = 0;
@@ -143,9 +180,10 @@ class FunctionalFormOf final : public detail::DeclaredForm {
     const auto count = op.schema().arguments().size();
     torch::jit::Stack values(stack->end() - static_cast<int64_t>(count), stack->end());
     torch::jit::drop(*stack, count);
+    const torch::jit::Stack given = values;
     for (size_t i = 0; i < count; ++i) {
       if (detail::is_written(schema.arguments()[i])) {
-        values[i] = detail::cloned(values[i]);
+        values[i] = detail::writable_copy(given[i], given);
       }
     }
     torch::jit::Stack returned = values;
@@ -172,7 +210,7 @@ class FunctionalFormOf final : public detail::DeclaredForm {
       for (size_t j = stack.size() - count; j < i; ++j) {
         if (stack[i].isTensor() && stack[j].isTensor() &&
             stack[i].toTensor().is_same(stack[j].toTensor())) {
-          stack[i] = detail::cloned(stack[i]);
+          stack[i] = stack[i].toTensor().clone();
         }
       }
     }

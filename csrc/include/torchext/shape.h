@@ -10,11 +10,14 @@
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/SymBool.h>
+#include <c10/core/SymFloat.h>
 #include <c10/core/SymInt.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/DimVector.h>
 #include <torchext/arguments.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -238,21 +241,43 @@ c10::SymInt length(const List& tensors) {
   return static_cast<int64_t>(tensors.size());
 }
 
-/// A number as conditions compare it.
-inline double number(double value) {
-  return value;
-}
-
-inline double number(const c10::SymInt& value) {
-  return static_cast<double>(value.guard_int(__FILE__, __LINE__));
-}
-
 /// A Scalar as a rule reads it, which is refused where it is complex.
-inline double real(const char* op, const char* name, const at::Scalar& value) {
+inline c10::SymFloat real(const char* op, const char* name, const at::Scalar& value) {
   TORCH_CHECK(!value.isComplex(), op, ": ", name, " must be real, got ", value.toComplexDouble());
-  return value.isSymbolic() ? value.toSymFloat().guard_float(__FILE__, __LINE__)
-                            : value.toDouble();
+  if (!value.isSymbolic()) {
+    return value.toDouble();
+  }
+  return value.isFloatingPoint() ? value.toSymFloat() : c10::SymFloat(value.toSymInt());
 }
+
+// Conditions of numbers, symbolic or not.
+namespace numbers {
+
+inline c10::SymBool equal(const c10::SymFloat& a, const c10::SymFloat& b) {
+  return a.sym_eq(b);
+}
+
+inline c10::SymBool not_equal(const c10::SymFloat& a, const c10::SymFloat& b) {
+  return a.sym_ne(b);
+}
+
+inline c10::SymBool less(const c10::SymFloat& a, const c10::SymFloat& b) {
+  return a.sym_lt(b);
+}
+
+inline c10::SymBool at_most(const c10::SymFloat& a, const c10::SymFloat& b) {
+  return a.sym_le(b);
+}
+
+inline c10::SymBool greater(const c10::SymFloat& a, const c10::SymFloat& b) {
+  return a.sym_gt(b);
+}
+
+inline c10::SymBool at_least(const c10::SymFloat& a, const c10::SymFloat& b) {
+  return a.sym_ge(b);
+}
+
+} // namespace numbers
 
 /// The first tensor of some arguments that is there.
 template <typename... Arguments>
@@ -461,6 +486,21 @@ inline std::string shown(SizesRef sizes) {
 
 inline const char* shown(bool value) {
   return value ? "True" : "False";
+}
+
+/// With the digits that tell it from other numbers.
+inline std::string shown(double value) {
+  char text[32];
+  for (int digits = 6;; ++digits) {
+    std::snprintf(text, sizeof(text), "%.*g", digits, value);
+    if (digits == 17 || std::strtod(text, nullptr) == value) {
+      return text;
+    }
+  }
+}
+
+inline std::string shown(const c10::SymFloat& value) {
+  return value.is_symbolic() ? c10::str(value) : shown(value.as_float_unchecked());
 }
 
 /// The same with the words of the rule.

@@ -147,6 +147,71 @@ void mixed_lists(const at::Tensor& x, at::TensorList ds) {
   }
 }
 
+at::Tensor& plus_times_(at::Tensor& self, const at::Tensor& x) {
+  return self.mul_(x);
+}
+
+std::tuple<at::Tensor, at::Tensor> counted_sum(const at::Tensor& x, at::Tensor& count) {
+  return {count.add_(1), x.sum()};
+}
+
+at::Tensor& replaced_(at::Tensor& self, const at::Tensor& x) {
+  return self.copy_(x);
+}
+
+at::Tensor masked(const at::Tensor& x, const at::Tensor& mask) {
+  return x * mask;
+}
+
+at::Tensor masked_by_all(
+    const at::Tensor& x, at::TensorList masks, const std::optional<at::Tensor>& mask) {
+  const at::Tensor found = x * at::stack(masks).prod(0);
+  return mask.has_value() ? found * *mask : found;
+}
+
+std::tuple<at::Tensor, at::Tensor> as_dtype(const at::Tensor& x, at::ScalarType dtype) {
+  return {x.to(dtype, false, /*copy=*/true), x * 2};
+}
+
+void times_equal(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
+  TORCH_CHECK(x.sizes() == y.sizes());
+  out.copy_(x * y);
+}
+
+void either(
+    const at::Tensor& x,
+    const std::optional<at::Tensor>& a,
+    const std::optional<at::Tensor>& b,
+    const at::Tensor& out) {
+  out.copy_((a.has_value() ? *a : *b) + x.sum());
+}
+
+void either_like(
+    const at::Tensor& x,
+    const std::optional<at::Tensor>& /*a*/,
+    const std::optional<at::Tensor>& /*b*/,
+    const std::optional<at::Tensor>& /*c*/,
+    const at::Tensor& out) {
+  out.fill_(x.sum());
+}
+
+void either_checked(
+    const at::Tensor& x,
+    const std::optional<at::Tensor>& /*a*/,
+    const std::optional<at::Tensor>& /*b*/,
+    const at::Tensor& out) {
+  out.copy_(x * 2);
+}
+
+void either_of(
+    const at::Tensor& x,
+    bool /*first*/,
+    const std::optional<at::Tensor>& /*a*/,
+    const std::optional<at::Tensor>& /*b*/,
+    const at::Tensor& out) {
+  out.fill_(x.sum());
+}
+
 // wrong where x begins with -1: of another size, dtype, or missing
 std::tuple<at::Tensor, at::Tensor> norms(const at::Tensor& x, bool right) {
   if (right) {
@@ -172,6 +237,10 @@ int64_t only_checked(
 
 void checked_and_written(const at::Tensor& x, at::Tensor& out, at::IntArrayRef sizes) {
   out.copy_(x * static_cast<double>(sizes.size()));
+}
+
+void checked_times(const at::Tensor& x, const at::Scalar& alpha, const at::Tensor& out) {
+  out.copy_(x * alpha);
 }
 
 std::vector<at::Tensor> checked_parts(const at::Tensor& x, const at::Scalar& alpha) {

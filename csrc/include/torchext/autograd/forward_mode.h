@@ -8,6 +8,7 @@
 #include <ATen/functorch/TensorWrapper.h>
 #include <ATen/ops/_efficientzerotensor.h>
 #include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torchext/arguments.h>
@@ -74,6 +75,34 @@ inline at::Tensor primal_of(const at::Tensor& tensor) {
 
 inline at::Tensor primal_of(const std::optional<at::Tensor>& tensor) {
   return tensor.has_value() ? primal_of(*tensor) : at::Tensor();
+}
+
+/// What a formula reads of an argument that no tangent comes of, with the type that it has there.
+inline at::Tensor without_tangent(const at::Tensor& tensor) {
+  return primal_of(tensor);
+}
+
+inline std::optional<at::Tensor> without_tangent(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? std::make_optional(primal_of(*tensor)) : std::nullopt;
+}
+
+inline std::vector<at::Tensor> without_tangent(at::TensorList tensors) {
+  std::vector<at::Tensor> found;
+  found.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    found.push_back(primal_of(tensor));
+  }
+  return found;
+}
+
+inline c10::List<std::optional<at::Tensor>> without_tangent(
+    const c10::List<std::optional<at::Tensor>>& tensors) {
+  c10::List<std::optional<at::Tensor>> found;
+  found.reserve(tensors.size());
+  for (const std::optional<at::Tensor>& tensor : tensors) {
+    found.push_back(without_tangent(tensor));
+  }
+  return found;
 }
 
 /// The tangent that a formula reads: zeros without memory where the tensor has none. That of a
@@ -191,10 +220,12 @@ inline at::Tensor view_in_place(const at::Tensor& tangent, const at::Tensor& vie
   return found;
 }
 
-/// Gives a result its tangent. What was written to has its tangent written to, where it has one.
+/// Gives a result its tangent; one of integers has none. What was written to has its tangent written
+/// to, where it has one.
 inline void set_tangent(
     const at::Tensor& result, const at::Tensor& tangent, bool is_inplace = false) {
-  if (!(result.defined() && tangent.defined())) {
+  const bool is_there = result.defined() && tangent.defined();
+  if (!is_there || !torch::autograd::isDifferentiableType(result.scalar_type())) {
     return;
   }
   const at::Tensor existing = is_inplace ? raw_tangent_of(result) : at::Tensor();

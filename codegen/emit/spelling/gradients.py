@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The text of a gradient inside a backward node: reads a GradientPlan, returns C++."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...cpp.template import fill
+from ...output import RESTORE_LINE
+from ...plan.autograd import GradientPlan, NodePlan
+
+_GRADIENT = """
+if (needs[$edge]) {
+$line
+  store(outputs, $range, $formula);
+$restore
+}
+"""
+
+_GRADIENTS = """
+if ($any) {
+$mask
+$line
+  const auto computed = $formula;
+$stores
+$restore
+}
+"""
+
+_ELEMENTS = """
+if (needs[$edge]) {
+  variable_list computed(grads.size());
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (grads[i].defined()) {
+$line
+      computed[i] = $formula;
+$restore
+    }
+  }
+  store(outputs, $range, computed);
+}
+"""
+
+
+def gradient_block(node: NodePlan, gradient: GradientPlan) -> str:
+    """The computation of the gradients that one formula gives."""
+    return _indented(_block(node, gradient))
+
+
+def _block(node: NodePlan, gradient: GradientPlan) -> str:
+    ranges = [f"range_{i}" for i in gradient.edges]
+    line = [str(gradient.line)]
+    common = {"line": line, "restore": [RESTORE_LINE], "formula": gradient.expression}
+    needs = [f"needs[{i}]" for i in gradient.edges]
+    if len(ranges) == 1 and not gradient.needs_mask and not _is_whole_list(node, gradient, 0):
+        template = _ELEMENTS if gradient.is_elementwise else _GRADIENT
+        return fill(template, edge=str(gradient.edges[0]), range=ranges[0], **common)
+    mask = f"  const ::std::array<bool, {len(needs)}> grad_input_mask = {{{', '.join(needs)}}};"
+    values = ["computed"]
+    if len(ranges) > 1:
+        values = [f"::std::get<{i}>(computed)" for i in range(len(ranges))]
+    stores = []
+    for i, (need, name, value) in enumerate(zip(needs, ranges, values)):
+        stores += _list_check(node, gradient, i, value)
+        if len(ranges) == 1:
+            stores.append(f"  store(outputs, {name}, {value});")
+        else:
+            stores += [f"  if ({need}) {{", str(gradient.line)]
+            stores += [f"    store(outputs, {name}, {value});", "  }"]
+    any_ = " || ".join(needs)
+    masks = [mask] if gradient.needs_mask else []
+    return fill(_GRADIENTS, any=any_, mask=masks, stores=stores, **common)
+
+
+def _is_whole_list(node: NodePlan, gradient: GradientPlan, place: int) -> bool:
+    """Whether a formula gives the gradients of all of a list at once."""
+    is_each = gradient.is_elementwise or gradient.is_missing
+    return node.edges[gradient.edges[place]].is_list and not is_each
+
+
+def _list_check(node: NodePlan, gradient: GradientPlan, place: int, value: str) -> Iterator[str]:
+    """What the compiler says of one tensor that is given for a list."""
+    if _is_whole_list(node, gradient, place):
+        name = node.edges[gradient.edges[place]].argument
+        words = f"the gradient of '{name}' is a list of tensors, and this formula gives none"
+        yield str(gradient.line)
+        yield f"  static_assert(is_list_of_gradients<decltype({value})>,"
+        yield f'      "{words}: it gives them all, or that of one element by grads[i]");'
+
+
+def _indented(text: str) -> str:
+    lines = text.rstrip("\n").split("\n")
+    return "\n".join(f"  {line}" if line and line[0] != "#" else line for line in lines)
