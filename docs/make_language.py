@@ -200,11 +200,11 @@ Under `torch.vmap` an operator with `vmap:` runs once for all examples. `pointwi
 dimension in front of all others, where it broadcasts: every result must be the broadcast of all
 tensor arguments. Where a batch of scalars meets another dtype the operator runs for each example,
 because they promote as scalars; where a check of the rule compares shapes (`x.shape == y.shape`) an
-argument that is not batched is expanded. `leading` joins the batch dimension with the leading one: `[batch,
-rows, ...]` is `[batch * rows, ...]` for the kernel. Tensors of one dimension are one row each, so
-that the batch becomes their leading dimension. An argument that has rows and is not batched is
-expanded; where another tensor, such as a weight, is batched, or the numbers of rows differ, the
-operator runs for each example.
+argument that is not batched is expanded. `leading` joins the batch dimension with the leading one:
+`[batch, rows, ...]` is `[batch * rows, ...]` for the kernel. Tensors of one dimension are one row
+each, so that the batch becomes their leading dimension. An argument that has rows and is not
+batched is expanded; where another tensor, such as a weight, is batched, or the numbers of rows
+differ, the operator runs for each example.
 
 ```yaml
 - func: rms_norm(Tensor input, Tensor? weight=None, float eps=1e-6) -> Tensor
