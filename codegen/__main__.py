@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line: `gen`, the default, writes a library's sources; `check` reads the specs."""
+"""The command line: `gen`, the default, writes a library's sources; `check` reads the specs;
+`expand` prints the operators without the short ways of writing them."""
 
 from __future__ import annotations
 
@@ -37,6 +38,7 @@ from .formula.torch_functions import installed_functions
 from .output import FileSet
 from .plan.library import Plan
 from .schema.parser import LONGEST_NAME
+from .spec.expansion import expanded
 from .spec.load import load_derivatives, load_operators
 
 EMITTERS = (
@@ -64,10 +66,13 @@ _INCLUDE_DIRS = (_RUNTIME_INCLUDE, _RUNTIME_INCLUDE / "torchext" / "replacements
 def main(argv: list[str] | None = None) -> int:
     """Run a command; returns the exit status: 0, 1 for mistakes in the specs, 2 for the call's."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or arguments[0] not in ("gen", "check", "-h", "--help"):
+    if not arguments or arguments[0] not in ("gen", "check", "expand", "-h", "--help"):
         arguments.insert(0, "gen")
     options = _parser().parse_args(arguments)
     try:
+        if options.command == "expand":
+            _expand(options.native_functions)
+            return 0
         with _no_garbage_collection():
             plan, rejected = load_plan(options)
             if options.command == "gen":
@@ -111,7 +116,17 @@ def _parser() -> argparse.ArgumentParser:
         )
         if name == "gen":
             command.add_argument("--out", required=True, type=_folder, metavar="DIR")
+    command = commands.add_parser("expand", help="print the operators in upstream's form")
+    command.add_argument("native_functions", type=Path, metavar="FILE")
     return parser
+
+
+def _expand(path: Path) -> None:
+    """Print the long form of a native_functions.yaml; raises SpecError."""
+    errors = Errors(limit=_MOST_ERRORS)
+    text = expanded(path, _display_name(path), errors)
+    errors.raise_if_any()
+    sys.stdout.write(text)
 
 
 def _folder(text: str) -> Path:

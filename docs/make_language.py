@@ -20,6 +20,8 @@ from codegen.spec.dispatch_keys import COMPOSITE_KEYS, DISPATCH_KEYS  # noqa: E4
 from codegen.spec.keys import spec_keys  # noqa: E402
 from codegen.spec.load import TAGS  # noqa: E402
 from codegen.spec.model import Derivative, Operator  # noqa: E402
+from codegen.spec.short_forms import SHORT_KEYS  # noqa: E402
+from codegen.spec.values import ITERATOR_RULES  # noqa: E402
 
 PAGE = ROOT / "docs" / "language.md"
 
@@ -59,6 +61,36 @@ several do, it is an error. No other form stands in for a form without a functio
 on copies of what it writes to where it is traced. In C++ overloads that take the same types have
 their overload in their name, `NS::f_tanh(x)`. A function whose schema has SymInt has ATen's second
 name too, `NS::f_symint(x, y.sym_sizes())`; both take SymInt.
+
+"""
+
+_SHORT = """\
+## The short way
+
+```yaml
+- func: sin(Tensor self) -> Tensor
+  forms: [sin_, sin.out]
+  structured_inherits: TensorIteratorBase
+  meta: unary_float
+  dispatch: CPU, CUDA
+```
+
+| key | form | meaning |
+| --- | --- | --- |
+{keys}
+| `dispatch` | text or list | Keys alone, whose kernels are named after the operator: `sin_cpu`, \
+`sin_cuda`; `sin_cpu_` of an in-place entry, `sin_out_cpu` of an out= entry, `sin` where the kernel \
+is made of other operators (`dispatch: CompositeExplicitAutograd`). |
+| `layout` | text | That of all tensors. |
+| `meta` | text | The function of TensorIterator that sets up the result of a structured operator: \
+{rules}, of as many tensors as it takes. Nobody writes a meta function then; beside `forms:`, \
+`device_check: NoCheck`, `tags: pointwise` and `vmap: pointwise` are implied. |
+
+In-place forms that no kernel serves, of an operator that is not structured, call the functional one
+and copy; they convert and broadcast nothing. What a reduction returns a rule says in one line too,
+`meta: {{size: "reduce(self.shape, dim, keepdim)", dtype: self}}`. While a file is read its short
+entries become upstream's, so that everything on this page holds for them; `python -m
+torchext.codegen expand native_functions.yaml` prints the file in that form, with its comments.
 
 """
 
@@ -634,6 +666,7 @@ def page() -> str:
         "Keys without effect here, accepted because upstream's entries have them:\n",
         _without_effect(),
         _FORMS,
+        _SHORT.format(keys=_short_keys(), rules=", ".join(f"`{rule}`" for rule in ITERATOR_RULES)),
         _STRUCTURED,
         _KERNELS.format(types=_types()),
         _RULES,
@@ -664,6 +697,11 @@ def _table(record: type) -> str:
             doc = field.metadata["doc"].replace("|", "\\|")
             lines.append(f"| `{name}`{extension} | {field.metadata['form']} | {doc} |")
     return "\n".join(lines) + "\n"
+
+
+def _short_keys() -> str:
+    keys = SHORT_KEYS.items()
+    return "\n".join(f"| `{name}` *extension* | {form} | {doc} |" for name, (form, doc) in keys)
 
 
 def _without_effect() -> str:

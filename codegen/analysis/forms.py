@@ -36,6 +36,8 @@ class Forms:
             is_inplace = form_tag(origin.func) == "inplace"
             found = self.functional_of(operator) if is_inplace else None
             return DeclaredForm("out_form_of", found or origin.name)
+        if operator.func.mutated:
+            return DeclaredForm("inplace_form_of", origin.name)
         if origin.func.is_out and operator.beside is not Beside.ON_COPIES:
             return None  # nothing says which dtype a new result has
         return DeclaredForm("functional_form_of", origin.name)

@@ -37,7 +37,9 @@ def takes_results(entry: DispatchEntry) -> bool:
 
 def rule_plan(namespace: str, operator: Operator, errors: Errors) -> RulePlan | None:
     """The class of an entry's rule; mistakes are noted."""
-    if operator.meta is None or not _can_have_rule(operator, errors):
+    if operator.meta is None or (operator.structured and operator.meta.iterator):
+        return None
+    if not _can_have_rule(operator, errors):
         return None
     signature = signature_of(operator)
     assert signature is not None  # _can_have_rule asked
@@ -59,6 +61,9 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
     message = hint = None
     if operator.structured or operator.structured_delegate is not None:
         message, hint = "a structured operator has a meta function", "leave 'meta' out"
+    elif operator.meta and operator.meta.iterator:
+        message = f"'{operator.meta.iterator}' sets up the TensorIterator of a structured operator"
+        hint = "name its forms in 'forms:' beside 'structured_inherits: TensorIteratorBase'"
     elif not type_table.has_signature(func):
         message = "an operator with 'meta' needs a C++ signature"
     elif not has_ruled_results(operator):
@@ -121,7 +126,11 @@ def expected(namespace: str, operator: Operator) -> Expected | None:
     """What the rule of an operator whose kernels are given no results says of a call; None where
     it has none, or the kernels are given them."""
     is_asked = operator.meta is not None and type_table.has_signature(operator.func)
-    if not is_asked or (has_ruled_results(operator) and not allocates(operator)):
+    if (
+        not is_asked
+        or operator.structured
+        or (has_ruled_results(operator) and not allocates(operator))
+    ):
         return None
     ruled = ruled_results(operator) if has_ruled_results(operator) else []
     both = list(zip(operator.func.returns, operator.func.written_results))

@@ -17,6 +17,7 @@ from ..plan.library import Parameter, Signature, StructuredKernel, StructuredPla
 from ..schema.forms import form_tag, functional_signature
 from ..schema.schema import Argument, OperatorName
 from ..spec.model import FALLBACK, DispatchEntry, Operator
+from ..spec.values import ITERATOR_RULES
 from .precomputed import Precomputed, parse_precomputed
 from .ufuncs import ufunc_kernels, ufunc_plan
 
@@ -150,6 +151,7 @@ class StructuredAnalysis:
             precomputed=precomputed.members,
             kernels=_merged(kernels),
             ufunc=ufunc_plan(out, self.errors),
+            iterator=_iterator(out, self.errors),
         )
         group = Group(out, functional, forms.get(True), plan, precomputed)
         for form in (out, *forms.values()):
@@ -188,6 +190,30 @@ def _check_keys(operator: Operator, errors: Errors) -> None:
         elif operator.structured_delegate is not None and entry.key in _KEYS:
             message = f"the {entry.key} kernel stands with '{operator.structured_delegate}'"
             errors.add(entry.location, message)
+
+
+def _iterator(out: Operator, errors: Errors) -> tuple[str, tuple[str, ...]] | None:
+    """The function of TensorIterator that `meta:` names, and the tensors that it is given."""
+    if out.meta is None or out.meta.iterator is None:
+        return None
+    rule, count = out.meta.iterator, ITERATOR_RULES[out.meta.iterator]
+    tensors = [a for a in out.func.arguments if a.type.is_tensor_like and not a.is_out]
+    message = hint = None
+    if out.structured_inherits != _ITERATOR:
+        message, hint = (
+            f"'{rule}' sets up a TensorIterator",
+            f"say 'structured_inherits: {_ITERATOR}'",
+        )
+    elif len(tensors) != count or any(a.type.name != "Tensor" for a in tensors):
+        message = f"'{rule}' is for {count} tensor{'s' if count > 1 else ''}"
+        hint = f"'{out.name}' takes {len(tensors)}: write its meta function"
+    elif len(out.func.mutated) != 1:
+        message = f"'{rule}' sets up one result, and '{out.name}' has {len(out.func.mutated)}"
+    elif out.precomputed:
+        message = f"'{rule}' precomputes nothing"
+    if message:
+        errors.add(out.at("meta"), message, hint)
+    return rule, tuple(cpp_names.parameter_name(a.name) for a in tensors)
 
 
 def is_structured_kernel(operator: Operator, entry: DispatchEntry) -> bool:

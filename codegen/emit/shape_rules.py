@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rules/<group>.h and rules_<shard>.cpp: the meta functions that are generated from `meta:`."""
+"""rules/<group>.h and rules_<shard>.cpp: the meta functions that are generated from `meta:`.
+
+Those of structured operators that a TensorIterator serves are declared with their kernels.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,7 @@ $banner
 #include <torchext/shape.h>
 $includes
 
+$iterators
 namespace torchext::generated::$namespace::rules {
 
 $functions
@@ -61,14 +65,18 @@ def emit(plan: Plan) -> Iterator[File]:
             text = fill(_HEADER, banner=head, namespace=space, classes=classes)
             yield File(f"include/{space}/rules/{group}.h", text, "header")
     for index in range(plan.shards):
-        found = _with_rules(plan.shard(index))
-        if found:
-            groups = sorted({op.group for op, _ in found})
+        shard = plan.shard(index)
+        found = _with_rules(shard)
+        iterated = [op for op in shard if op.structured and op.structured.iterator]
+        if found or iterated:
+            headers = sorted({f"rules/{op.group}" for op, _ in found})
+            headers = sorted({f"kernels/{op.group}" for op in iterated}) + headers
             text = fill(
                 _SOURCE,
                 banner=head,
                 namespace=space,
-                includes=[f"#include <{space}/rules/{group}.h>" for group in groups],
+                includes=[f"#include <{space}/{header}.h>" for header in headers],
+                iterators=[text for op in iterated for text in (_iterator(op), "")],
                 functions="\n".join(_function(op, rule) for op, rule in found).rstrip(),
             )
             yield File(f"src/rules_{index}.cpp", text, "part")
@@ -76,6 +84,22 @@ def emit(plan: Plan) -> Iterator[File]:
 
 def _with_rules(operators: list[OperatorPlan]) -> list[tuple[OperatorPlan, RulePlan]]:
     return [(op, op.rule) for op in operators if op.rule]
+
+
+def _iterator(op: OperatorPlan) -> str:
+    """The meta function of a structured operator that one function of TensorIterator sets up."""
+    structured = op.structured
+    assert structured is not None and structured.iterator is not None
+    rule, tensors = structured.iterator
+    borrows = "" if rule == "ternary" else "borrowing_"
+    arguments = ", ".join(["maybe_get_output()", *tensors])
+    return fill(
+        _FUNCTION,
+        location=op.spec_line,
+        schema=op.schema,
+        prototype=structured.meta.prototype(f"{structured.meta_class}::meta"),
+        statements=[f"  build_{borrows}{rule}_op({arguments});"],
+    ).rstrip("\n")
 
 
 def _class(op: OperatorPlan, rule: RulePlan) -> str:

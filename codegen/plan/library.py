@@ -149,10 +149,12 @@ class StructuredPlan:
     precomputed: tuple[Parameter, ...]
     kernels: tuple[StructuredKernel, ...]
     ufunc: UfuncPlan | None = None
+    iterator: tuple[str, tuple[str, ...]] | None = None  # what sets it up, and of which parameters
 
     def functions(self) -> Iterator[tuple[str, Signature, str]]:
         """The functions that the library's author defines, with their types and dispatch keys."""
-        yield f"{self.meta_class}::meta", self.meta, "Meta"
+        if self.iterator is None:
+            yield f"{self.meta_class}::meta", self.meta, "Meta"
         for kernel in self.kernels:
             if not kernel.is_generated:
                 yield f"{kernel.name}::impl", self.impl, ", ".join(kernel.keys)

@@ -58,9 +58,12 @@ def derive_schema(schema: Schema, name: OperatorName) -> Schema | str:
         return _functional(schema, name)
     if name.overload == "out" or name.overload.endswith("_out"):
         return _out(schema, name)
+    if name.is_inplace and not schema.mutated:
+        return _inplace(schema, name)
     if not schema.mutated and not schema.is_view:
         return (
-            f"'{name}' is neither an out= form (its overload does not end in 'out') nor functional"
+            f"'{name}' is neither an out= form (its overload does not end in 'out'), an in-place "
+            "one (its name does not end in '_') nor functional"
         )
     return _functional(schema, name)
 
@@ -192,6 +195,21 @@ def _out(schema: Schema, name: OperatorName) -> Schema | str:
         if only_tensors:
             returns.append(Return(type_))
     return Schema(name, (*arguments, *outs), tuple(returns))
+
+
+def _inplace(schema: Schema, name: OperatorName) -> Schema | str:
+    """The result is written to the first argument."""
+    first = schema.arguments[0] if schema.arguments else None
+    if first is None or str(first.type) != "Tensor" or first.is_kwarg_only:
+        return f"the first argument of '{schema.name}' is no Tensor that '{name}' could write to"
+    if [str(r.type) for r in schema.returns] != ["Tensor"]:
+        return f"'{schema.name}' returns something else than a Tensor, which '{name}' would write"
+    written = _written(first.type, "a")
+    rest = [replace(first, type=written), *schema.arguments[1:]]
+    found = Schema(name, tuple(rest), (Return(written),))
+    if functional_signature(found) != functional_signature(schema):
+        return f"the in-place form of '{schema.name.base}' has another name than '{name.base}'"
+    return found
 
 
 def _written(type_: Type, letter: str) -> Type:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from .dispatch_keys import DISPATCH_KEYS
 from .entry_readers import read_schema
 from .model import NON_DIFFERENTIABLE, Derivative, Flag, Formula, Line
-from .yaml_reader import QUOTES, Node, YamlReader, kind
+from .yaml_nodes import Node, kind
+from .yaml_reader import QUOTES, YamlReader
 
 # What `dispatch:` of a derivatives entry may name.
 _AUTOGRAD_KEYS = ("Default", *sorted(k for k in DISPATCH_KEYS if k.startswith("Autograd")))

@@ -13,13 +13,17 @@ from ..schema.schema import Schema
 from .dispatch_keys import DISPATCH_KEYS
 from .dtypes import GROUPS, SCALAR_TYPES, scalar_types
 from .model import Check, DtypeRule, Line, Loop, MetaRule, ResultRule, Sample, Value
-from .yaml_reader import BRACKETS, DEEPEST, TOO_DEEP, Node, YamlReader, kind
+from .values import ITERATOR_RULES
+from .yaml_nodes import Node, kind
+from .yaml_reader import BRACKETS, DEEPEST, TOO_DEEP, YamlReader
 
 _RESULT_KEYS = ("like", "size", "dtype", "strides", "when")
 _LOOP = re.compile(r"for\s+([A-Za-z_]\w*)\s+in\s+(?=\S)", re.ASCII)
 
 
 def read_meta(reader: YamlReader, node: Node) -> MetaRule | None:
+    if kind(node) != "a map" and isinstance(node.value, str) and node.value:
+        return _iterator_rule(reader, node)
     loops = _loops(node)
     located = reader.located_mapping(node, ("check", "results", *_RESULT_KEYS, *loops), "'meta'")
     if kind(node) != "a map":
@@ -45,6 +49,15 @@ def read_meta(reader: YamlReader, node: Node) -> MetaRule | None:
     else:
         rules = ()  # it only checks
     return MetaRule(reader.location(node), rules, _checks(reader, checks))
+
+
+def _iterator_rule(reader: YamlReader, node: Node) -> MetaRule | None:
+    """The name of a function of TensorIterator in the place of a rule."""
+    if node.value in ITERATOR_RULES:
+        return MetaRule(reader.location(node), (), (), node.value)
+    hint = did_you_mean(node.value, ITERATOR_RULES, "it is a map, or one of")
+    reader.errors.add(reader.location(node), f"'{node.value}' is no rule", hint)
+    return None
 
 
 def _loops(node: Node) -> list[str]:

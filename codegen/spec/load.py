@@ -26,7 +26,9 @@ from .model import (
     Line,
     Operator,
 )
-from .yaml_reader import Node, YamlReader, kind
+from .short_forms import SHORT_KEYS, long_form
+from .yaml_nodes import Node, kind
+from .yaml_reader import YamlReader
 
 # Tags of torch 2.11 to 2.14.
 TAGS = (
@@ -48,9 +50,10 @@ def load_operators(path: Path, name: str, errors: Errors) -> list[Operator]:
     """The entries of a native_functions.yaml; `name` is how messages call the file."""
     reader = YamlReader(path, name, errors)
     found: dict[OperatorName, Operator] = {}
-    nodes = reader.entries()
-    errors.misses_operators = nodes is None
-    for node in nodes or ():
+    entries = reader.entries()
+    errors.misses_operators = entries is None
+    nodes = [node for entry in entries or () for node in long_form(reader, entry)]
+    for node in nodes:
         entry_name = _entry_name(node, "func")
         with errors.about(entry_name):
             operator = _OperatorEntry(reader, node).read()
@@ -116,7 +119,9 @@ class _OperatorEntry:
 
     def read(self) -> Operator | None:
         keys = spec_keys(Operator)
-        nodes = self.reader.mapping(self.node, keys, "an operator's entry")
+        allowed = (*keys, *SHORT_KEYS)
+        nodes = self.reader.mapping(self.node, allowed, "an operator's entry")
+        nodes = {name: node for name, node in nodes.items() if name not in SHORT_KEYS}
         func_node = nodes.pop("func", None)
         if func_node is None:
             if nodes:

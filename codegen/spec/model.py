@@ -113,10 +113,11 @@ class Operator:
         "True: only the schema is registered; the kernels are registered by hand.", "flag", False
     )
     autogen: tuple[OperatorName, ...] = key(
-        "Names of the functional or out= forms to derive from this entry; they are operators too. "
-        "With `meta:` the kernels write to the out= tensors; otherwise an out= form calls the "
-        "functional one and copies, and a functional form clones what this entry writes to, or "
-        "copies the view that it returns. A functional form of an out= entry has no kernel.",
+        "Names of the functional, in-place or out= forms to derive from this entry; they are "
+        "operators too. With `meta:` the kernels write to the out= tensors; otherwise an out= form "
+        "calls the functional one and copies, as an in-place form always does, and a functional "
+        "form clones what this entry writes to, or copies the view that it returns. A functional "
+        "form of an out= entry has no kernel.",
         "list",
         (),
     )

@@ -59,6 +59,13 @@ class ResultRule:
     is_whole: bool = True  # all that stands there could be read
 
 
+# The functions of TensorIterator that set up the result of an operator, and of how many tensors.
+ITERATOR_RULES = {
+    "unary": 1, "unary_float": 1, "unary_force_boolean": 1, "binary": 2, "binary_float": 2,
+    "comparison": 2, "ternary": 3,
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class MetaRule:
     """`meta:`, the shape rule of an operator."""
@@ -66,6 +73,7 @@ class MetaRule:
     location: Location
     results: tuple[ResultRule, ...]  # none: it only checks
     checks: tuple[Check, ...] = ()
+    iterator: str | None = None  # one of ITERATOR_RULES, of a structured operator
 
 
 @dataclass(frozen=True)

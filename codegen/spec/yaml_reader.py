@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""YAML nodes with positions: the only module that imports yaml.
+"""YAML text to nodes with positions.
 
 Reads a spec file into a tree of nodes and hands out checked pieces of it. What is wrong is noted
 in Errors with the place where it stands, and reading goes on with the next piece.
@@ -16,8 +16,8 @@ from typing import NoReturn
 import yaml
 
 from ..errors import Errors, Location, Source, did_you_mean
+from .yaml_nodes import Node, kind
 
-Node = yaml.Node
 _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FLAGS = {"true": True, "false": False}
 # How much aliases (`*name`) may repeat: values of lists and maps, and characters of texts.
@@ -63,7 +63,8 @@ def _node(event: yaml.NodeEvent) -> Node:
     if isinstance(event, yaml.ScalarEvent):
         return yaml.ScalarNode(event.tag, event.value, start, end, style=event.style)
     is_list = isinstance(event, yaml.SequenceStartEvent)
-    return (yaml.SequenceNode if is_list else yaml.MappingNode)(event.tag, [], start, end)
+    type_ = yaml.SequenceNode if is_list else yaml.MappingNode
+    return type_(event.tag, [], start, end, flow_style=event.flow_style)
 
 
 class YamlReader:
@@ -145,7 +146,7 @@ class YamlReader:
         keys: list[Node | None] = []  # of each parent that is a map, the key that waits for a value
         for event in _events(text, loader):
             if isinstance(event, yaml.CollectionEndEvent):
-                parents.pop()
+                parents.pop().end_mark = event.end_mark
                 keys.pop()
                 continue
             if isinstance(event, yaml.DocumentStartEvent) and root is not None:
@@ -310,10 +311,3 @@ class YamlReader:
                 found.append((part.strip(), self.location(node, offset + lead)))
             offset += len(part) + 1
         return found
-
-
-def kind(node: Node) -> str:
-    """What a node is, in the words of a message."""
-    if isinstance(node, yaml.ScalarNode):
-        return f"'{node.value}'" if node.value else "nothing"
-    return "a list" if isinstance(node, yaml.SequenceNode) else "a map"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The kernels of the forms that `autogen:` declares and that no rule of `meta:` fills: an out= form
-// calls the functional one and copies, a functional form clones what the other one writes to.
+// The kernels of the forms that `autogen:` declares and that no rule of `meta:` fills: an out= or
+// in-place form calls the functional one and copies, a functional form clones what the other one
+// writes to.
 // Boxed: they serve every schema.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <ATen/ops/where.h>
 #include <torch/library.h>
 #include <torchext/boxed.h>
+#include <torchext/shape.h>
 
 #include <algorithm>
 #include <memory>
@@ -168,6 +170,38 @@ class OutFormOf final : public detail::DeclaredForm {
   }
 };
 
+/// Of an in-place form, by the functional one.
+class InplaceFormOf final : public detail::DeclaredForm {
+ public:
+  using DeclaredForm::DeclaredForm;
+
+  void operator()(
+      const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
+    const c10::FunctionSchema& schema = op.schema();
+    const auto count = schema.arguments().size();
+    const at::Tensor written = (*stack)[stack->size() - count].toTensor();
+    other().callBoxed(stack);
+    const at::Tensor result = stack->back().toTensor();
+    stack->pop_back();
+    TORCH_CHECK(
+        written.scalar_type() == result.scalar_type(),
+        schema.name(),
+        ": the in-place tensor must have dtype ",
+        result.scalar_type(),
+        ", got ",
+        written.scalar_type());
+    TORCH_CHECK(
+        shape::holds(shape::same(written.sym_sizes(), result.sym_sizes())),
+        schema.name(),
+        ": the in-place tensor must have the shape of the result, ",
+        result.sym_sizes(),
+        ", got ",
+        written.sym_sizes());
+    written.copy_(result);
+    stack->emplace_back(written);
+  }
+};
+
 /// Of a functional form, by the one that writes.
 class FunctionalFormOf final : public detail::DeclaredForm {
  public:
@@ -228,6 +262,10 @@ class FunctionalFormOf final : public detail::DeclaredForm {
 
 inline torch::CppFunction out_form_of(const char* name, const char* overload) {
   return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<OutFormOf>(name, overload));
+}
+
+inline torch::CppFunction inplace_form_of(const char* name, const char* overload) {
+  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<InplaceFormOf>(name, overload));
 }
 
 inline torch::CppFunction functional_form_of(const char* name, const char* overload) {

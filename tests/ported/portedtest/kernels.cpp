@@ -239,7 +239,36 @@ void checked_and_written(const at::Tensor& x, at::Tensor& out, at::IntArrayRef s
   out.copy_(x * static_cast<double>(sizes.size()));
 }
 
-void checked_times(const at::Tensor& x, const at::Scalar& alpha, const at::Tensor& out) {
+// reads all of x before it is done with the first row of the result
+void mean_plus_cpu(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
+  out.copy_(x + y);
+  out.add_(x.mean());
+}
+
+TORCH_IMPL_FUNC(softsign_cpu)(const at::Tensor& self, const at::Tensor& out) {
+  at::div_out(const_cast<at::Tensor&>(out), self, self.abs() + 1);
+}
+
+TORCH_IMPL_FUNC(later_cpu)
+(const at::Tensor& self, const at::Tensor& other, const at::Tensor& out) {
+  at::gt_out(const_cast<at::Tensor&>(out), self, other);
+}
+
+TORCH_IMPL_FUNC(halfway_cpu)
+(const at::Tensor& self, const at::Tensor& other, double at, const at::Tensor& out) {
+  out.copy_(self * (1 - at) + other * at);
+}
+
+TORCH_IMPL_FUNC(mixed_three_cpu)
+(const at::Tensor& self, const at::Tensor& other, const at::Tensor& third, const at::Tensor& out) {
+  out.copy_(self * other + third);
+}
+
+TORCH_IMPL_FUNC(is_zero_cpu)(const at::Tensor& self, const at::Tensor& out) {
+  out.copy_(self.eq(0));
+}
+
+void checked_times_cpu(const at::Tensor& x, const at::Scalar& alpha, const at::Tensor& out) {
   out.copy_(x * alpha);
 }
 

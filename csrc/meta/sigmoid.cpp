@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: BSD-3-Clause
-
-#include <myns/kernels/sigmoid.h>
-
-void myns::meta::structured_sigmoid::meta(const at::Tensor& self) {
-  build_borrowing_unary_float_op(maybe_get_output(), self);
-}
