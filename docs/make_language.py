@@ -79,8 +79,8 @@ _SHORT = """\
 | --- | --- | --- |
 {keys}
 | `dispatch` | text or list | Keys alone, whose kernels are named after the operator: `sin_cpu`, \
-`sin_cuda`; `sin_cpu_` of an in-place entry, `sin_out_cpu` of an out= entry, `sin` where the kernel \
-is made of other operators (`dispatch: CompositeExplicitAutograd`). |
+`sin_cuda`; `sin_cpu_` of an in-place entry, `sin_out_cpu` of an out= entry, `sin` where the \
+kernel is made of other operators (`dispatch: CompositeExplicitAutograd`). |
 | `layout` | text | That of all tensors. |
 | `meta` | text | The function of TensorIterator that sets up the result of a structured operator: \
 {rules}, of as many tensors as it takes. Nobody writes a meta function then; beside `forms:`, \

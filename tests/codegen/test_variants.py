@@ -70,6 +70,16 @@ from codegen.schema.parser import parse_name, parse_schema
             "f.out(Tensor x, Tensor(a!) state, *, Tensor(b!) out) -> Tensor(b!)",
         ),
         (
+            "f.a(Tensor x, int n, *, Scalar s=1) -> Tensor",
+            "f_.a",
+            "f_.a(Tensor(a!) x, int n, *, Scalar s=1) -> Tensor(a!)",
+        ),
+        (
+            "__and__(Tensor x, Tensor y) -> Tensor",
+            "__iand__",
+            "__iand__(Tensor(a!) x, Tensor y) -> Tensor(a!)",
+        ),
+        (
             "f_(Tensor(a!)[] self, float s) -> ()",
             "f",
             "f(Tensor[] self, float s) -> Tensor[] self_out",
@@ -84,7 +94,14 @@ def test_derives_the_form_of_this_name(schema: str, name: str, expected: str) ->
     ("schema", "name", "reason"),
     [
         ("f(Tensor x) -> Tensor", "f.other", "'f.other' is neither an out= form (its overload does "
-         "not end in 'out') nor functional"),
+         "not end in 'out'), an in-place one (its name does not end in '_') nor functional"),
+        ("f(Tensor x) -> Tensor", "g_", "the in-place form of 'f' has another name than 'g_'"),
+        ("f(Tensor x) -> (Tensor, Tensor)", "f_", "'f' returns something else than a Tensor, which "
+         "'f_' would write"),
+        ("f(int n, Tensor x) -> Tensor", "f_", "the first argument of 'f' is no Tensor that 'f_' "
+         "could write to"),
+        ("f(*, Tensor x) -> Tensor", "f_", "the first argument of 'f' is no Tensor that 'f_' could "
+         "write to"),
         ("f(Tensor x) -> int", "f.out", "'f' returns no tensor that 'f.out' could be written to"),
     ],
 )  # fmt: skip

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
+from own_spec import native_functions
 
 HERE = Path(__file__).parent
-ENTRIES = yaml.safe_load((HERE.parents[1] / "native_functions.yaml").read_text())
+ENTRIES = native_functions()
 SCHEMAS = [entry["func"] for entry in ENTRIES]
 FUNCTIONAL = [schema.partition("(")[0] for schema in SCHEMAS if "!" not in schema]
 WITH_CPU_KERNEL = [

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import test_cells
 import torch
-import yaml
 from operators import FORMS, OPERATORS
+from own_spec import native_functions
 from table_rows import KINDS, ROWS, registered
 from torch.testing._internal.optests import OpCheckError
 from transform_table import COLUMNS, excuse_of, excused_share
@@ -43,7 +43,7 @@ def test_a_row_is_a_form_of_its_operator():
 
 
 def test_each_way_to_make_a_form_is_in_the_table():
-    entries = yaml.safe_load((ROOT / "native_functions.yaml").read_text(encoding="utf-8"))
+    entries = native_functions()
     used = {key: [entry[key] for entry in entries if key in entry] for key in spec_keys(Operator)}
     for key in (
         "structured", "structured_delegate", "ufunc_inner_loop", "precomputed", "autogen", "meta",
