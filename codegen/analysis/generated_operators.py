@@ -40,6 +40,8 @@ def with_variants(operators: list[Operator], errors: Errors) -> list[Operator]:
                     func=schema,
                     tags=("generated", *sorted(kept)),
                     pt2_compliant=operator.pt2_compliant,
+                    differentiable=operator.differentiable,
+                    complex_autograd=operator.complex_autograd,
                     origin=operator,
                 )
                 found.append(variant)

@@ -196,6 +196,8 @@ KEYS = {
         "CPU: 1x",
         "CPU: class",
     ],
+    "forms": ["[f_, f.out]", "f.out, g_", "[mul_, mul.out]", "[[f_]]", "{f_: 1}", "f..out"],
+    "layout": ["contiguous", "last_dim_contiguous", "x", "[contiguous]"],
     "variants": ["function", "method", "function, method", "both"],
     "tags": ["core", "[pointwise]", "nondeterministic_seeded", "inplace_view", "no_such"],
     "structured": ["True", "False", "maybe"],
@@ -257,6 +259,7 @@ META = {
     "strides": ["[1]", "[]"],
     "when": ["n > 0", "x"],
 }
+ITERATORS = ["unary", "binary_float", "comparison", "ternary", "binarry"]
 LOOPS = [
     f"for {loop}" for loop in ("t in x", "i in range(n)", "t in [", "self in x", "in", "1 in x")
 ]
@@ -287,10 +290,11 @@ def entries(draw) -> tuple[str, str]:
     lines = [f"- func: {scalar(schema)}"]
     for key in draw(st.lists(st.sampled_from(list(KEYS)), max_size=4, unique=True)):
         values = draw(st.lists(st.sampled_from(KEYS[key]), min_size=1, max_size=2))
-        if key == "dispatch":
+        if key == "dispatch" and draw(st.integers(0, 3)):
             lines += ["  dispatch:", *(f"    {value}" for value in values)]
         else:
-            lines.append(f"  {key}: {values[0]}")
+            short = "[CPU, CUDA]" if key == "dispatch" else values[0]
+            lines.append(f"  {key}: {short}")
     if draw(st.booleans()):
         lines.append(f"  doc: {draw(quoted(TEXTS))}")
     if draw(st.booleans()):
@@ -300,6 +304,8 @@ def entries(draw) -> tuple[str, str]:
         if draw(st.integers(0, 3)) == 0:
             said = [f"{scalar(draw(st.sampled_from(LOOPS)))}: {{{', '.join(said)}}}"]
         lines += [f"    {line}" for line in said]
+        if draw(st.integers(0, 3)) == 0:
+            lines[-1 - len(said) :] = [f"  meta: {draw(st.sampled_from(ITERATORS))}"]
     if draw(st.integers(0, 3)) == 0:
         lines += [
             "  layout:",
@@ -351,7 +357,12 @@ def sound(draw) -> tuple[bytes, bytes]:
         results = draw(st.sampled_from(["Tensor", "(Tensor, Tensor)", "Tensor[]", "int", "()"]))
         schema = f"{name}({', '.join(parts)}) -> {results}"
         doc = draw(quoted(TEXTS))
-        native.append(f"- func: {scalar(schema)}\n  doc: {doc}\n  dispatch:\n    CPU: kernel\n")
+        keys = "dispatch:\n    CPU: kernel"
+        if draw(st.booleans()):
+            keys = draw(st.sampled_from(["dispatch: CPU", "dispatch: [CPU, Meta]"]))
+            if results == "Tensor" and not name.startswith("_") and not name.endswith("_"):
+                keys += f"\n  forms: [{name}_, {name}.out]  # {draw(st.sampled_from(NAMES))!a}"
+        native.append(f"- func: {scalar(schema)}\n  doc: {doc}\n  {keys}\n")
         if results == "Tensor" and draw(st.booleans()):
             formula = draw(st.sampled_from(SOUND_FORMULAS))
             derivatives.append(f"- name: {scalar(schema)}\n  {scalar(first)}: {scalar(formula)}\n")

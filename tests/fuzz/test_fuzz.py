@@ -16,6 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from spec_runs import DERIVATIVES, NATIVE, output, run
 from strategies import cases, sound
 
+from codegen.errors import Errors
+from codegen.spec.expansion import expanded
+
 HANG_SECONDS = 60
 CASES = os.environ.get("TORCHEXT_FUZZ_CASES")
 EARLIER = "of an earlier run"
@@ -103,6 +106,34 @@ def fuzzed(count: int):
 @given(cases)
 def test_every_spec_is_code_or_an_error_with_a_place(case):
     check(*case)
+
+
+def generated(native: bytes) -> tuple[int, dict[str, bytes]]:
+    """The status of a run, and the files without the lines of the spec that they name."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = run(Path(folder), native)
+        files = output(Path(folder, "out"))
+    place = re.compile(rf"{re.escape(NATIVE)}:\d+".encode())
+    return result.status, {name: place.sub(b"", data) for name, data in files.items()}
+
+
+@fuzzed(int(CASES or 2000) // 4)
+@given(cases)
+def test_the_long_form_of_a_spec_generates_what_it_does(case):
+    """Without derivatives, most of which are wrong; `expand` changes nothing the second time."""
+    native, _ = case
+    status, files = generated(native)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, NATIVE)
+        path.write_bytes(native)
+        errors = Errors()
+        long = expanded(path, NATIVE, errors)
+        if errors.count:
+            assert status == 1
+            return
+        path.write_bytes(long.encode())
+        assert expanded(path, NATIVE, Errors()) == long
+    assert (status, files) == generated(long.encode())
 
 
 def test_most_sound_specs_are_code():

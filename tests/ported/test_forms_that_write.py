@@ -136,6 +136,15 @@ def test_compiled(name, backend, ops) -> None:
         assert_close(x.grad, y.grad)
 
 
+def test_no_form_of_what_has_no_gradient_has_one(ops) -> None:
+    x = torch.tensor([0.4, 1.6], requires_grad=True)
+    assert not ops.rounded(x).requires_grad
+    y = torch.tensor([0.4, 1.6])
+    assert ops.rounded_(y) is y and y.tolist() == [0, 2] and not y.requires_grad
+    with pytest.raises(NotImplementedError, match="rounded_: 'x' requires grad"):
+        ops.rounded_(x * 1)
+
+
 def test_iterators_set_up_the_results_of_the_usual_cases(ops) -> None:
     x, y = torch.tensor([[0, 1, 2], [3, 0, 5]]), torch.tensor([1.5, 0.5, 2.0])
     assert_close(ops.softsign(x), x / (x.abs() + 1))

@@ -268,6 +268,10 @@ TORCH_IMPL_FUNC(is_zero_cpu)(const at::Tensor& self, const at::Tensor& out) {
   out.copy_(self.eq(0));
 }
 
+void rounded_cpu(const at::Tensor& x, const at::Tensor& out) {
+  out.copy_(x.round());
+}
+
 void checked_times_cpu(const at::Tensor& x, const at::Scalar& alpha, const at::Tensor& out) {
   out.copy_(x * alpha);
 }
