@@ -102,9 +102,9 @@ class Translator:
     def UnaryOp(self, node: ast.UnaryOp) -> Value:
         if isinstance(node.op, ast.USub):
             value = self.value(node.operand, "int", "float")
-            is_number = isinstance(node.operand, ast.Constant)
-            cpp = f"-{value.cpp}" if is_number else f"(-({value.cpp}))"
-            return Value(value.kind, cpp, value.uses)
+            form = "(-({}))" if value.kind == "int" else "shape::numbers::negative({})"
+            form = "-{}" if isinstance(node.operand, ast.Constant) else form
+            return Value(value.kind, form.format(value.cpp), value.uses)
         if isinstance(node.op, ast.Not):
             value = self.value(node.operand, "bool")
             return Value("bool", f"shape::negated({value.cpp})", value.uses)

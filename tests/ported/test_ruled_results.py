@@ -112,6 +112,12 @@ def test_a_number_that_values_tell_is_checked_when_the_graph_runs(number, ops) -
                     f(X, torch.tensor(wrong))
 
 
+def test_numbers_are_negated(ops) -> None:
+    assert_close(ops.checked_times(X, 99.5), X * 99.5)
+    with pytest.raises(RuntimeError, match=r"-alpha > -100 must hold: alpha is 100.5"):
+        ops.checked_times(X, 100.5)
+
+
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_operators_that_only_write_check_on_every_device(device, ops) -> None:
     x, out = torch.ones(2, 3, device=device), torch.ones(2, 3, device=device)

@@ -250,8 +250,12 @@ inline c10::SymFloat real(const char* op, const char* name, const at::Scalar& va
   return value.isFloatingPoint() ? value.toSymFloat() : c10::SymFloat(value.toSymInt());
 }
 
-// Conditions of numbers, symbolic or not.
+// Numbers and their conditions, symbolic or not.
 namespace numbers {
+
+inline c10::SymFloat negative(const c10::SymFloat& a) {
+  return c10::SymFloat(0.0) - a;
+}
 
 inline c10::SymBool equal(const c10::SymFloat& a, const c10::SymFloat& b) {
   return a.sym_eq(b);

@@ -136,7 +136,7 @@ inline at::Tensor writable_tangent_of(const std::optional<at::Tensor>& tensor) {
 
 /// A tangent that the formula reads after it was written to: a copy where the graph needs both.
 inline at::Tensor unshared(const at::Tensor& tangent) {
-  return torch::autograd::GradMode::is_enabled() ? tangent.clone() : tangent;
+  return tangent.defined() && torch::autograd::GradMode::is_enabled() ? tangent.clone() : tangent;
 }
 
 /// A tangent that formulas of other results read after it was overwritten.
