@@ -15,8 +15,9 @@ from ..errors import Errors, Location, did_you_mean
 from ..plan.library import BatchingExpression, BatchingRule
 from ..schema.schema import OperatorName
 from ..spec.model import Line, Operator
+from .batched_shapes import BatchedShapes
 from .rule_expressions import Translator
-from .rule_vocabulary import Mistake, Value, in_order, parse
+from .rule_vocabulary import Mistake, Value, literal, parse
 from .structured import Group
 
 _KEY = "FuncTorchBatched"
@@ -85,7 +86,7 @@ def _rule(operator: Operator, form: Operator, errors: Errors) -> BatchingRule | 
     said = _parts(operator.vmap, operator.at("vmap"))
     if said and said.kind == "pointwise" and said.names is said.rows is None:
         condition = _expression(form, said.condition, "bool", errors)
-        facts = (".broadcasts = false",) if _wants_equal_shapes(operator) else ()
+        facts = tuple(_shape_facts(operator))
         return BatchingRule("pointwise_rule", condition=condition, facts=facts)
     if said and said.kind == "leading":
         if said.rows and any(result.type.is_alias for result in operator.func.returns):
@@ -101,21 +102,12 @@ def _rule(operator: Operator, form: Operator, errors: Errors) -> BatchingRule | 
     return None
 
 
-def _wants_equal_shapes(operator: Operator) -> bool:
-    """Whether a check of the rule compares the shapes of arguments, which then do not broadcast."""
-    checks = operator.meta.checks if operator.meta else ()
-    nodes = (parse(line, Errors()) for line in checks)
-    parts = (part for node in nodes if node for part in ast.walk(node))
-    return any(
-        isinstance(part, ast.Compare)
-        and all(isinstance(o, ast.Eq) for o in part.ops)
-        and all(_is_shape(side) for side in (part.left, *part.comparators))
-        for part in parts
-    )
-
-
-def _is_shape(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "shape"
+def _shape_facts(operator: Operator) -> Iterator[str]:
+    """What a rule of one example says of shapes, for a batch."""
+    shapes = BatchedShapes(operator.meta)
+    for fact, names in (("one_shape", shapes.one_shape), ("examined", shapes.examined)):
+        if names:
+            yield f".{fact} = {{{', '.join(map(literal, names))}}}"
 
 
 @dataclass(frozen=True)
@@ -170,7 +162,7 @@ def _expression(
     try:
         value = Translator(form.func.arguments).value(node, kind)
         if value.uses:
-            name = in_order(value.uses)[0].name
+            name = value.uses.every_name[0]
             hint = f"say '{name} is not None and ...'"
             raise Mistake(node, f"'{name}' may be missing", hint)
         return BatchingExpression(tuple(_values(form, node, value)), value.cpp)

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from ..errors import Errors
 from ..spec.model import Check
+from .needs import Needs
 from .rule_expressions import Translator
-from .rule_vocabulary import COMPARISONS, Mistake, Needs, Value, in_order, literal, need, parse
+from .rule_vocabulary import COMPARISONS, Mistake, Value, literal, parse
 
 _DIMS = {"==": "", ">=": "at least ", "<=": "at most ", ">": "more than ", "<": "less than "}
 _SHOWN = ("int", "shape", "dtype", "float", "str", "bool")
@@ -54,8 +55,7 @@ class RuleChecks:
             self.errors.add(line.location, "not an expression that can be read")
             return
         if uses:
-            there = " && ".join(item.holds for item in in_order(uses))
-            yield from (f"if ({there}) {{", f"  {call};", "}")
+            yield from (f"if ({uses.given}) {{", f"  {call};", "}")
         else:
             yield f"{call};"
 
@@ -103,9 +103,10 @@ class RuleChecks:
         return f"shape::check_value({start}, {values})"
 
     def _check_with_words(self, node: ast.expr, message: str) -> tuple[str, Needs]:
-        """A check with the words of the spec, in which `{x.shape}` stands for the value."""
+        """A check with the words of the spec, in which `{x.shape}` stands for the value, or None
+        where it is of an argument that is missing."""
         condition = self.translator.value(node, "bool")
-        parts, uses = [], condition.uses
+        parts: list[str] = []
         try:
             fields = list(string.Formatter().parse(message))
         except ValueError as error:
@@ -120,12 +121,13 @@ class RuleChecks:
                 value = self.translator.value(ast.parse(field.strip(), mode="eval").body)
             except SyntaxError:
                 raise Mistake(node, f"'{{{field}}}' is no expression") from None
-            parts.append(_shown(value))
-            uses |= value.uses
+            absent = value.uses.without(condition.uses.names)
+            shown = f'({absent.given} ? c10::str({_shown(value)}) : "None")'
+            parts.append(shown if absent else _shown(value))
         if len(parts) == 1 and all(field is None for _, field, _, _ in fields):
-            return f"shape::check({parts[0]}, {condition.cpp})", uses
+            return f"shape::check({parts[0]}, {condition.cpp})", condition.uses
         words = f"[&] {{ return c10::str({', '.join(parts)}); }}"
-        return f"shape::check_that({condition.cpp}, {words})", uses
+        return f"shape::check_that({condition.cpp}, {words})", condition.uses
 
     def _compound(self, node: ast.expr, condition: Value) -> str:
         """A check of more than two integers, whose error shows the values of what it names."""
@@ -148,6 +150,6 @@ class RuleChecks:
         for part in ast.walk(node):
             if isinstance(part, ast.Name) and part.id in self.translator.arguments:
                 found = self.translator.value(part)
-                if found.kind == "tensor" or (found.kind == "tensor?" and need(found.cpp) <= uses):
+                if found.kind == "tensor" or found.cpp in uses.names:
                     return f', "{part.id}", {found.as_tensor.cpp}'
         return ""

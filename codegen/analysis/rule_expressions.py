@@ -16,6 +16,7 @@ from ..cpp import names as cpp_names
 from ..errors import did_you_mean
 from ..schema.schema import Argument
 from ..spec.dtypes import SCALAR_TYPES
+from .needs import Needs
 from .rule_vocabulary import (
     ATTRIBUTES,
     COMPARISONS,
@@ -25,12 +26,9 @@ from .rule_vocabulary import (
     LISTS,
     OPERATORS,
     Mistake,
-    Needs,
     Value,
     article,
     literal,
-    need,
-    without,
 )  # fmt: skip
 
 
@@ -130,7 +128,7 @@ class Translator:
     def Tuple(self, node: ast.Tuple | ast.List) -> Value:
         kinds = ("int", "size") if self.dynamic else ("int",)
         values = [self.value(item, *kinds) for item in node.elts]
-        uses = frozenset().union(*(value.uses for value in values))
+        uses = Needs.all(value.uses for value in values)
         return Value("shape", f"c10::SymDimVector{{{', '.join(v.cpp for v in values)}}}", uses)
 
     List = Tuple
@@ -142,7 +140,7 @@ class Translator:
             raise Mistake(node, f"a tensor has no '{node.attr}' in a rule", hint)
         kind, call = ATTRIBUTES[node.attr]
         is_optional = value.kind == "tensor?"
-        uses = value.uses | (need(value.cpp) if is_optional else frozenset())
+        uses = value.uses | (Needs.of(value.cpp) if is_optional else Needs())
         return Value(kind, f"{value.cpp}{'->' if is_optional else '.'}{call}", uses)
 
     def Subscript(self, node: ast.Subscript) -> Value:
@@ -170,7 +168,7 @@ class Translator:
             raise Mistake(part, "a slice of a shape has no step")
         ends = [self.value(e, "int") if e else None for e in (part.lower, part.upper)]
         texts = [end.cpp if end else "std::nullopt" for end in ends]
-        uses = value.uses.union(*(end.uses for end in ends if end))
+        uses = value.uses | Needs.all(end.uses for end in ends if end)
         return Value("shape", f"shape::slice({value.cpp}, {', '.join(texts)})", uses)
 
     def IfExp(self, node: ast.IfExp) -> Value:
@@ -186,9 +184,8 @@ class Translator:
             then = replace(then, kind="size")
         there, elsewhere = self._established(node.test)
         holds = f"shape::decided({condition.cpp})"
-        asked = {need.within(holds) for need in without(then.uses, there)}
-        asked |= {need.within(f"!{holds}") for need in without(other.uses, elsewhere)}
-        uses = condition.uses | asked
+        uses = condition.uses | then.uses.without(there).within(holds)
+        uses |= other.uses.without(elsewhere).within(f"!{holds}")
         values = [v.cpp if v.kind != "shape" else f"shape::sizes({v.cpp})" for v in (then, other)]
         if then.kind in ("int", "size"):
             values = [f"c10::SymInt({value})" for value in values]
@@ -218,23 +215,28 @@ class Translator:
         other = self.value(node.values[1], kind)
         type_ = "c10::SymInt" if kind == "int" else "at::ScalarType"
         cpp = f"({first.cpp}.has_value() ? {type_}(*{first.cpp}) : {type_}({other.cpp}))"
-        return Value(kind, cpp, other.uses)
+        return Value(kind, cpp, other.uses.within(f"!{first.cpp}.has_value()"))
 
     def _conditions(self, node: ast.BoolOp) -> Value:
         """`and` and `or`, where what a missing value would decide is not looked at."""
         is_and = isinstance(node.op, ast.And)
-        uses: Needs = frozenset()
         known: frozenset[str] = frozenset()
-        parts = []
+        values = []
         for item in node.values:
             value = self.value(item, "bool")
-            parts.append(value.cpp)
-            uses |= without(value.uses, known)
+            values.append(replace(value, uses=value.uses.without(known)))
             known |= self._established(item)[0 if is_and else 1]
-        cpp = parts[-1]
-        for part in reversed(parts[:-1]):
-            cpp = f"shape::{'both' if is_and else 'either'}({part}, [&] {{ return {cpp}; }})"
-        return Value("bool", cpp, uses)
+        return self._joined(values, is_and)
+
+    def _joined(self, values: list[Value], is_and: bool) -> Value:
+        """Conditions of which one is looked at where those before it leave it open."""
+        *first, found = values
+        for value in reversed(first):
+            call = f"shape::{'both' if is_and else 'either'}"
+            cpp = f"{call}({value.cpp}, [&] {{ return c10::SymBool({found.cpp}); }})"
+            is_open = f"{'' if is_and else '!'}shape::decided({value.cpp})"
+            found = Value("bool", cpp, value.uses | found.uses.within(is_open))
+        return found
 
     def Compare(self, node: ast.Compare) -> Value:
         if len(node.ops) != 1:
@@ -272,11 +274,9 @@ class Translator:
         for comparison in equal:
             ast.copy_location(comparison, node)
         values = [self.value(comparison, "bool") for comparison in equal]
-        cpp = values[-1].cpp
-        for value in reversed(values[:-1]):
-            cpp = f"shape::either({value.cpp}, [&] {{ return c10::SymBool({cpp}); }})"
-        cpp = f"shape::negated({cpp})" if isinstance(node.ops[0], ast.NotIn) else cpp
-        return Value("bool", cpp, values[0].uses.union(*(value.uses for value in values)))
+        found = self._joined(values, is_and=False)
+        negated = f"shape::negated({found.cpp})"
+        return replace(found, cpp=negated) if isinstance(node.ops[0], ast.NotIn) else found
 
     def _bounded(self, node: ast.Compare, right: ast.expr) -> Value:
         """A size that only the values tell, and that is not larger than another integer."""
@@ -300,7 +300,7 @@ class Translator:
         kinds, result, cpp = FUNCTIONS[name]
         wanted = self._wanted(node, name, kinds)
         values = [self.value(arg, *kind) for arg, kind in zip(node.args, wanted)]
-        uses = frozenset().union(*(value.uses for value in values))
+        uses = Needs.all(value.uses for value in values)
         texts = [v.cpp for v in values]
         if kinds[-1] == "...":
             texts = [f"shape::sizes({t})" if kinds[0] == "shape" else t for t in texts]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..errors import Errors
 from ..spec.model import Line
+from .needs import Needs
 
 # Schema types that an expression may name, and what they are in it.
 KINDS = {
@@ -58,63 +59,20 @@ class Mistake(Exception):
         self.offset, self.message, self.hint = getattr(node, "col_offset", 0), message, hint
 
 
-@dataclass(frozen=True, order=True)
-class Need:
-    """An optional argument that a value cannot do without, where it asks for it at all."""
-
-    when: tuple[str, ...]  # C++ of the conditions that lead to it, the outermost first
-    name: str  # the parameter
-
-    def within(self, condition: str) -> Need:
-        """The same of an expression that is looked at where the condition holds."""
-        return Need((condition, *self.when), self.name)
-
-    @property
-    def holds(self) -> str:
-        """C++: whether the argument is there or not asked for."""
-        there = f"shape::is_there({self.name})"
-        return f"(!({' && '.join(self.when)}) || {there})" if self.when else there
-
-    @property
-    def required(self) -> str:
-        """The statement that refuses the argument where it is asked for and missing."""
-        call = f'shape::require(op, "{self.name}", {self.name});'
-        return f"if ({' && '.join(self.when)}) {call}" if self.when else call
-
-
-Needs = frozenset[Need]
-
-
-def need(parameter: str) -> Needs:
-    """What a value needs that is read of an optional argument."""
-    return frozenset({Need((), parameter)})
-
-
-def in_order(needs: Needs) -> list[Need]:
-    """Needs in the order in which they are asked for: what a condition reads before what it leads
-    to."""
-    return sorted(needs, key=lambda need: (len(need.when), need))
-
-
-def without(needs: Needs, names: frozenset[str]) -> Needs:
-    """The needs where some arguments are known to be there."""
-    return frozenset(need for need in needs if need.name not in names)
-
-
 @dataclass(frozen=True)
 class Value:
     """An expression's kind and its C++."""
 
     kind: str
     cpp: str
-    uses: Needs = frozenset()
+    uses: Needs = Needs()
 
     @property
     def as_tensor(self) -> Value:
         """A tensor that may be missing as one that is there."""
         if self.kind != "tensor?":
             return self
-        return Value("tensor", f"*{self.cpp}", self.uses | need(self.cpp))
+        return Value("tensor", f"*{self.cpp}", self.uses | Needs.of(self.cpp))
 
 
 def parse(line: Line, errors: Errors) -> ast.expr | None:

@@ -14,9 +14,10 @@ from ..cpp import names as cpp_names
 from ..errors import Errors, did_you_mean
 from ..schema.schema import Argument, Return
 from ..spec.model import Line, Loop, MetaRule, Operator, ResultRule
+from .needs import Needs
 from .rule_checks import RuleChecks
 from .rule_expressions import Translator
-from .rule_vocabulary import DYNAMIC, Mistake, Needs, Value, in_order, need, parse, without
+from .rule_vocabulary import DYNAMIC, Mistake, Value, parse
 
 
 def ruled_results(operator: Operator) -> list[tuple[Return, Argument | None]]:
@@ -149,7 +150,7 @@ class _Rule:
             count = self._of_node(loop.values, node.args[0], "int")
             self.translator.local[loop.name] = Value("int", f"c10::SymInt({label})")
             last = f"shape::as_index({count.cpp})" if count else ""
-            uses = count.uses if count else frozenset()
+            uses = count.uses if count else Needs()
             head = f"for (int64_t {label} = 0, last = {last}; {label} < last; ++{label})"
         else:
             found = self._of_node(loop.values, node, "tensors", "shape")
@@ -158,8 +159,8 @@ class _Rule:
             kind = "tensor" if found.kind == "tensors" else "int"
             self.translator.local[loop.name] = Value(kind, label)
             uses, head = found.uses, f"for (const auto& {label} : {found.cpp})"
-        for item in in_order(uses):
-            self.errors.add(loop.values.location, f"'{item.name}' may be missing")
+        for name in uses.every_name:
+            self.errors.add(loop.values.location, f"'{name}' may be missing")
         return None if uses else head
 
     def _tensor(self, index: str, name: str, rule: ResultRule) -> Iterator[str]:
@@ -178,15 +179,15 @@ class _Rule:
         if call is None:
             return
         values = [value for value in (like, size, dtype, strides) if value is not None]
-        uses = frozenset().union(*(_used(value) for value in values))
+        uses = Needs.all(_used(value) for value in values)
         if when is None:
-            yield from (*self._required(uses), call)
+            yield from (*uses.required(), call)
             return
         node = parse(rule.when, self.errors) if rule.when else None
         there = self.translator.established(node) if node is not None else frozenset()
-        yield from self._required(when.uses)
+        yield from when.uses.required()
         yield f"if (shape::decided({when.cpp})) {{"
-        inside = self._required(without(uses - when.uses, there))
+        inside = uses.without(when.uses.names | there).required()
         yield from (f"  {line}" for line in (*inside, call))
         yield "}"
 
@@ -197,10 +198,6 @@ class _Rule:
         found = self._value(line, "shape")
         self.translator.dynamic = None
         return found
-
-    @staticmethod
-    def _required(uses: Needs) -> list[str]:
-        return [item.required for item in in_order(uses)]
 
     def _strides(self, rule: ResultRule) -> Value | None:
         """The strides that the kernel needs, where it is not a word that says them."""
@@ -256,4 +253,4 @@ def _member(tensor: Value, call: str) -> str:
 
 def _used(value: Value) -> Needs:
     """The optional tensors that a value cannot do without."""
-    return value.uses | (need(value.cpp) if value.kind == "tensor?" else frozenset())
+    return value.as_tensor.uses

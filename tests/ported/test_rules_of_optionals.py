@@ -71,6 +71,16 @@ def test_the_condition_is_no_question_of_presence(device, ops) -> None:
             ops.either_of(x, first, *given)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_words_name_what_the_condition_does_not_ask_for(device, ops) -> None:
+    x, a, b = on(device, X, A, B)
+    assert ops.worded(b).shape == ops.worded(b, a).shape == (2, 3)
+    assert ops.worded(x, None, b).shape == (2,)
+    for given, shown in (((), "None"), ((a,), r"\[3\]")):
+        with pytest.raises(RuntimeError, match=f"x has 1 dimensions, False for a of {shown}"):
+            ops.worded(x, *given)
+
+
 def test_under_compile(ops) -> None:
     torch._dynamo.reset()
     f = torch.compile(lambda x, a, b: ops.either(x, a, b) + 1, fullgraph=True, dynamic=True)

@@ -72,6 +72,10 @@ inline void call_each(const BatchedCall& call, BatchedOperator op, torch::jit::S
   Examples(call).run(count, set_back, results);
 }
 
+inline bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 /// Whether the batch dimension would change what dtypes promote to: a logical tensor of no dimension
 /// promotes as scalars do, its physical value no longer.
 inline bool promotes_otherwise(const Batch& batch, const std::vector<c10::IValue>& values) {
@@ -127,7 +131,8 @@ inline std::vector<c10::SymInt> unboxed(const c10::IValue& value) {
 template <typename Rule>
 class BatchingRule : public c10::OperatorKernel {
  public:
-  BatchingRule(BatchingCondition condition, BatchedOperator op) : condition_(condition), op_(op) {}
+  BatchingRule(BatchingCondition condition, BatchedOperator op)
+      : condition_(condition), op_(std::move(op)) {}
 
   void operator()(
       const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
@@ -159,8 +164,9 @@ class BatchingRule : public c10::OperatorKernel {
     detail::call_each(call, op_, results);
   }
 
-  bool broadcasts() const {
-    return op_.broadcasts;
+  /// The operator, as its entry describes it.
+  const BatchedOperator& described() const {
+    return op_;
   }
 
  private:
@@ -208,23 +214,24 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
   static constexpr bool kAtOnce = true;
 
   void run(const detail::BatchedCall& call, torch::jit::Stack& results) const {
-    if (detail::promotes_otherwise(call.batch(), call.values())) {
-      return call_each(call, results);
-    }
     int64_t rank = 0;
     for (const c10::IValue& value : call.values()) {
       rank = std::max(rank, detail::most_dimensions(detail::tensors_of(value)));
     }
+    if (detail::promotes_otherwise(call.batch(), call.values()) || !keeps_rule(call, rank)) {
+      return call_each(call, results);
+    }
     check_written(call, rank);
-    const auto align = [&](const at::Tensor& tensor) {
-      if (!call.batch().is_batched(tensor) && broadcasts()) {
-        return tensor;
-      }
-      return aligned(call.batch(), call.batch().expanded(tensor), rank);
-    };
     std::vector<c10::IValue> physical;
-    for (const c10::IValue& value : call.values()) {
-      physical.push_back(detail::map_boxed_tensors(align, value));
+    for (size_t i = 0; i < call.values().size(); ++i) {
+      const bool is_expanded = has_one_shape(call.schema().arguments()[i]);
+      const auto align = [&](const at::Tensor& tensor) {
+        if (!call.batch().is_batched(tensor) && !is_expanded) {
+          return tensor;
+        }
+        return aligned(call.batch(), call.batch().expanded(tensor), rank);
+      };
+      physical.push_back(detail::map_boxed_tensors(align, call.values()[i]));
     }
     const auto restore = [&call](const at::Tensor& result) {
       call.check_result(
@@ -235,6 +242,27 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
   }
 
  private:
+  bool has_one_shape(const c10::Argument& argument) const {
+    return detail::contains(described().one_shape, argument.name());
+  }
+
+  /// Whether the operator's rule says of the batch what it says of each example.
+  bool keeps_rule(const detail::BatchedCall& call, int64_t rank) const {
+    for (size_t i = 0; i < call.values().size(); ++i) {
+      const c10::Argument& argument = call.schema().arguments()[i];
+      const std::vector<at::Tensor> tensors = detail::tensors_of(call.values()[i]);
+      const bool is_expanded = has_one_shape(argument);
+      const bool is_examined = detail::contains(described().examined, argument.name());
+      for (const at::Tensor& tensor : tensors) {
+        const bool changes = is_expanded || call.batch().is_batched(tensor);
+        if ((changes && is_examined) || (is_expanded && tensor.dim() != rank)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
   /// With the batch in front, dimensions that an example's tensor has not could look like its own.
   static void check_written(const detail::BatchedCall& call, int64_t rank) {
     for (size_t i = 0; i < call.values().size(); ++i) {
@@ -276,7 +304,7 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
       BatchingCondition condition,
       BatchedOperator op,
       RowsOfRow rows_of_row)
-      : BatchingRule(condition, op), rows_(std::move(rows)), rows_of_row_(rows_of_row) {}
+      : BatchingRule(condition, std::move(op)), rows_(std::move(rows)), rows_of_row_(rows_of_row) {}
 
   void run(const detail::BatchedCall& call, torch::jit::Stack& results) const {
     std::vector<at::Tensor> with_rows;
@@ -326,7 +354,7 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
   }
 
   bool has_rows(const c10::Argument& argument) const {
-    return std::find(rows_.begin(), rows_.end(), argument.name()) != rows_.end();
+    return detail::contains(rows_, argument.name());
   }
 
   /// count: how many rows an example has; none where it is a single one.
@@ -408,12 +436,14 @@ inline void refuse_random_out(const c10::OperatorHandle& op, torch::jit::Stack* 
 }
 
 inline torch::CppFunction each_example(BatchedOperator op = {}) {
-  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<EachExample>(nullptr, op));
+  return torch::CppFunction::makeFromBoxedFunctor(
+      std::make_unique<EachExample>(nullptr, std::move(op)));
 }
 
 inline torch::CppFunction pointwise_rule(
     BatchingCondition condition = nullptr, BatchedOperator op = {}) {
-  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<PointwiseRule>(condition, op));
+  return torch::CppFunction::makeFromBoxedFunctor(
+      std::make_unique<PointwiseRule>(condition, std::move(op)));
 }
 
 /// rows: the arguments that have the leading dimension.
@@ -423,7 +453,10 @@ inline torch::CppFunction leading_rule(
     BatchedOperator op = {},
     RowsOfRow rows_of_row = nullptr) {
   return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<LeadingRule>(
-      std::vector<std::string>(rows.begin(), rows.end()), condition, op, rows_of_row));
+      std::vector<std::string>(rows.begin(), rows.end()),
+      condition,
+      std::move(op),
+      rows_of_row));
 }
 
 inline torch::CppFunction randomness_of_own_rule() {

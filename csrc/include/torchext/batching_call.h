@@ -29,7 +29,10 @@ inline namespace v1 {
 struct BatchedOperator {
   bool draws = false;         // random numbers
   bool differentiable = true; // whether its results can require grad
-  bool broadcasts = true;     // or wants arguments of one shape
+  // Tensor arguments whose shapes the operator's rule compares with one another or gives a result;
+  // those of which it asks what the batch dimension would change.
+  std::vector<std::string> one_shape = {};
+  std::vector<std::string> examined = {};
 };
 
 namespace detail {

@@ -492,6 +492,11 @@ inline const char* shown(bool value) {
   return value ? "True" : "False";
 }
 
+inline std::string shown(const c10::SymBool& value) {
+  const std::optional<bool> known = value.maybe_as_bool();
+  return known.has_value() ? shown(*known) : c10::str(value);
+}
+
 /// With the digits that tell it from other numbers.
 inline std::string shown(double value) {
   char text[32];

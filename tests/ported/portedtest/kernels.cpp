@@ -178,6 +178,36 @@ void times_equal(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out
   out.copy_(x * y);
 }
 
+void scaled_equal(
+    const at::Tensor& x, const at::Tensor& y, const at::Tensor& scale, const at::Tensor& out) {
+  TORCH_CHECK(x.sizes() == y.sizes());
+  out.copy_(x * y * scale.reshape({}));
+}
+
+void equal_or_scalar(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
+  out.copy_(x * y);
+}
+
+void times_chosen(
+    const at::Tensor& x,
+    const at::Tensor& y,
+    const std::optional<at::Tensor>& a,
+    const at::Tensor& out) {
+  out.copy_(a.has_value() ? x * y * *a : x * y);
+}
+
+void as_many(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out) {
+  out.copy_(x * y.reshape(x.sizes()));
+}
+
+void worded(
+    const at::Tensor& x,
+    const std::optional<at::Tensor>& /*a*/,
+    const std::optional<at::Tensor>& /*b*/,
+    const at::Tensor& out) {
+  out.copy_(x);
+}
+
 void either(
     const at::Tensor& x,
     const std::optional<at::Tensor>& a,
