@@ -231,12 +231,14 @@ samples of the functional form; out= tensors are made.
 Under `torch.vmap` an operator with `vmap:` runs once for all examples. `pointwise` puts the batch
 dimension in front of all others, where it broadcasts: every result must be the broadcast of all
 tensor arguments. Where a batch of scalars meets another dtype the operator runs for each example,
-because they promote as scalars; where a check of the rule compares shapes (`x.shape == y.shape`) an
-argument that is not batched is expanded. `leading` joins the batch dimension with the leading one:
-`[batch, rows, ...]` is `[batch * rows, ...]` for the kernel. Tensors of one dimension are one row
-each, so that the batch becomes their leading dimension. An argument that has rows and is not
-batched is expanded; where another tensor, such as a weight, is batched, or the numbers of rows
-differ, the operator runs for each example.
+because they promote as scalars. Arguments whose shapes the rule compares with one another, or gives
+a result (`x.shape == y.shape`, `like: x`), are expanded where they are not batched; what else it
+asks of a shape (`x.dim == 2`, `scale.numel == 1`) is asked of each example, which has a call of its
+own where the batch dimension would change the answer. `leading` joins the batch dimension with the
+leading one: `[batch, rows, ...]` is `[batch * rows, ...]` for the kernel. Tensors of one dimension
+are one row each, so that the batch becomes their leading dimension. An argument that has rows and
+is not batched is expanded; where another tensor, such as a weight, is batched, or the numbers of
+rows differ, the operator runs for each example.
 
 ```yaml
 - func: rms_norm(Tensor input, Tensor? weight=None, float eps=1e-6) -> Tensor
@@ -347,7 +349,7 @@ of `torch.library`: arguments that share memory are seen, but for `x` beside `x.
 `torch.func.functionalize` refuses them, and takes their functional form, by `autogen:`.
 A lazily conjugated or negated view (`x.conj()`) that is written to is written as a copy and copied
 back, and must then share no memory with another argument where it is not the only one that is
-written to, or not the first result.
+written to, or not the first result. One that is only read is read as it was before the call.
 
 A new result is no argument, shares memory with none, and no element with another result: Inductor
 computes further results in its memory, and autograd gives it a history. A kernel that returns
@@ -558,7 +560,8 @@ that a formula gives as an undefined tensor is none at all (None in Python).
 
 One entry names gradients in one way. A formula that names `i` is for the i-th element of lists
 (`grads[i]`, `self[i]`). `non_differentiable` in place of a formula: no gradient flows to the
-argument. A tensor argument that no line names must not require grad: the call raises.
+argument, and no tangent; a second derivative reaches it where another formula reads it. A tensor
+argument that no line names must not require grad: the call raises.
 In `sym_size(k)` k is a number or an argument; otherwise the tensor is saved.
 (Upstream exempts one called `output`, the result of the forward operator that an operator of a
 backward takes beside its input; so does this generator, in operators whose name has `backward`.)

@@ -105,13 +105,15 @@ def _may_call(kernel: KernelPlan) -> bool:
 def _math_bits(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[KernelPlan]:
     """What stands on the keys of lazy conjugation and the like where torch's fallbacks do not do:
     they would write the values of a copy to what an operator makes a view of itself (for ATen's
-    in-place views they are passed by too), and take one tensor that is written to, which is the
-    first result."""
+    in-place views they are passed by too), take one tensor that is written to, which is the first
+    result, and leave lists of tensors that may be missing as they are."""
     own = {kernel.key for kernel in kernels}
     passes, func = operator.is_inplace_view, operator.func
     written = func.written_results[:1] if len(func.mutated) == 1 else ()
     is_first = any(a is not None and a.type.name != "List" for a in written)
-    if passes or (func.mutated and not func.is_view and not is_first and not func.is_vararg):
+    has_gaps = any(a.type.bare().plain == "Tensor?[]" for a in func.arguments)
+    writes = bool(func.mutated) and not func.is_view and not is_first and not func.is_vararg
+    if passes or writes or (has_gaps and not func.is_view):
         for key in (*_MATH_BITS, "ZeroTensor") if passes else _MATH_BITS:
             if key not in own:
                 kernel = KernelPlan(key, "", None, is_declared=False)

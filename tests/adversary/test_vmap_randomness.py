@@ -76,6 +76,11 @@ SITUATIONS = [
         torch.randn_like,
         True,
     ),
+    Situation(
+        "noise_aside_functional",
+        lambda o, x: o.noise_aside_functional(x, torch.zeros(SIZE))[0],
+        torch.randn_like,
+    ),
     Situation("noise_by_own_rule", lambda o, x: o.noise_by_own_rule(x), torch.randn_like),
     Situation(
         "composed_noise",

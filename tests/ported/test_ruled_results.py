@@ -320,6 +320,12 @@ def test_a_list_with_symbolic_sizes_is_exported(ops) -> None:
     assert_close(program.module()(*given), Model()(*given))
 
 
+def test_a_formula_may_refer_to_a_list_that_it_made(ops) -> None:
+    xs = [torch.rand(3, requires_grad=True) for _ in range(2)]
+    ops.scaled_pair(xs).backward(torch.arange(3.0))
+    assert_close([x.grad for x in xs], [torch.arange(3.0) * 2, torch.arange(3.0) * 3])
+
+
 def test_the_gradients_of_a_list(ops) -> None:
     inputs = [torch.randn(2, 3, dtype=torch.double), torch.randn(4, dtype=torch.double)]
     for used in ([0], [1], [0, 1]):

@@ -20,6 +20,10 @@ CALLS = {
     "one": (lambda ops: ops.masked, lambda x, m, n: x * m),
     "list": (lambda ops: lambda x, m, n: ops.masked_by_all(x, [m, n]),
              lambda x, m, n: masked_by_all(x, [m, n], None)),
+    "group": (lambda ops: lambda x, m, n: ops.masked_by_group(x, [m, n]),
+              lambda x, m, n: masked_by_all(x, [m, n], None)),
+    "more": (lambda ops: lambda x, m, n: ops.masked_by_group(x, [m], [n, n]),
+             lambda x, m, n: masked_by_all(x, [m, n], n)),
     "optional": (lambda ops: lambda x, m, n: ops.masked_by_all(x, [m, m], n),
                  lambda x, m, n: masked_by_all(x, [m, m], n)),
 }  # fmt: skip

@@ -161,6 +161,13 @@ def lazy(kind, tensor):
 
 
 @pytest.mark.parametrize("kind", ["conj", "neg"])
+def test_parts_of_a_list_that_may_be_missing(kind, ops) -> None:
+    x, part = torch.rand(2, 3, dtype=torch.complex128).unbind()
+    view = part.conj() if kind == "conj" else torch._neg_view(part)
+    assert_close(ops.with_parts(x, [None, view, part]), x + view.resolve_neg() + part)
+
+
+@pytest.mark.parametrize("kind", ["conj", "neg"])
 @pytest.mark.parametrize("which", ["all", "written", "last"])
 @pytest.mark.parametrize("name", BY_ATEN)
 def test_lazy_views_are_written_to(name, which, kind, ops) -> None:

@@ -21,7 +21,7 @@ _GRADIENTS = """
 if ($any) {
 $mask
 $line
-  const auto computed = $formula;
+  const auto computed = $computed;
 $stores
 $restore
 }
@@ -69,7 +69,11 @@ def _block(node: NodePlan, gradient: GradientPlan) -> str:
             stores += [f"    store(outputs, {name}, {value});", "  }"]
     any_ = " || ".join(needs)
     masks = [mask] if gradient.needs_mask else []
-    return fill(_GRADIENTS, any=any_, mask=masks, stores=stores, **common)
+    computed = f"kept({gradient.expression})" if len(ranges) == 1 else gradient.expression
+    return fill(
+        _GRADIENTS, any=any_, mask=masks, line=line, computed=computed, stores=stores,
+        restore=[RESTORE_LINE],
+    )  # fmt: skip
 
 
 def _is_whole_list(node: NodePlan, gradient: GradientPlan, place: int) -> bool:

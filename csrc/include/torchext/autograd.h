@@ -207,6 +207,16 @@ template <typename Gradient>
 constexpr bool is_list_of_gradients = std::is_convertible_v<const Gradient&, at::TensorList>&&
     !std::is_convertible_v<const Gradient&, at::Tensor>;
 
+/// What a formula gives, kept: a reference to tensors may be one to what the formula made.
+template <typename Gradient>
+std::decay_t<Gradient> kept(Gradient&& gradient) {
+  return std::forward<Gradient>(gradient);
+}
+
+inline variable_list kept(at::TensorList gradients) {
+  return gradients.vec();
+}
+
 inline void store(variable_list& grads, GradRange range, const at::Tensor& grad) {
   TORCH_INTERNAL_ASSERT(range.second - range.first == 1);
   grads[range.first] = grad;

@@ -169,6 +169,35 @@ at::Tensor masked_by_all(
   return mask.has_value() ? found * *mask : found;
 }
 
+void masked_by_group(
+    const at::Tensor& x,
+    at::TensorList masks,
+    std::optional<at::TensorList> more,
+    const at::Tensor& out) {
+  const at::Tensor found = x * at::stack(masks).prod(0);
+  out.copy_(more.has_value() ? found * at::stack(*more).prod(0) : found);
+}
+
+void scaled_pair(at::TensorList xs, const at::Tensor& out) {
+  out.copy_(xs[0] * 2 + xs[1] * 3);
+}
+
+// reads the memory, as kernels do that know nothing of lazy views
+at::Tensor with_parts_cpu(
+    const at::Tensor& x, const c10::List<std::optional<at::Tensor>>& parts) {
+  at::Tensor found = x.clone();
+  for (const std::optional<at::Tensor> part : parts) {
+    if (part.has_value()) {
+      const at::Tensor plain = part->contiguous();
+      for (int64_t i = 0; i < plain.numel(); ++i) {
+        found.mutable_data_ptr<c10::complex<double>>()[i] +=
+            plain.const_data_ptr<c10::complex<double>>()[i];
+      }
+    }
+  }
+  return found;
+}
+
 std::tuple<at::Tensor, at::Tensor> as_dtype(const at::Tensor& x, at::ScalarType dtype) {
   return {x.to(dtype, false, /*copy=*/true), x * 2};
 }

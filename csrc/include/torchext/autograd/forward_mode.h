@@ -86,13 +86,22 @@ inline std::optional<at::Tensor> without_tangent(const std::optional<at::Tensor>
   return tensor.has_value() ? std::make_optional(primal_of(*tensor)) : std::nullopt;
 }
 
-inline std::vector<at::Tensor> without_tangent(at::TensorList tensors) {
+inline std::vector<at::Tensor> without_tangent(const at::ITensorListRef& tensors) {
   std::vector<at::Tensor> found;
   found.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) {
     found.push_back(primal_of(tensor));
   }
   return found;
+}
+
+inline std::vector<at::Tensor> without_tangent(at::TensorList tensors) {
+  return without_tangent(at::ITensorListRef(tensors));
+}
+
+inline std::optional<std::vector<at::Tensor>> without_tangent(
+    const std::optional<at::TensorList>& tensors) {
+  return tensors.has_value() ? std::make_optional(without_tangent(*tensors)) : std::nullopt;
 }
 
 inline c10::List<std::optional<at::Tensor>> without_tangent(
