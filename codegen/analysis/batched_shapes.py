@@ -50,6 +50,11 @@ class BatchedShapes:
                     self._size(node)
             if result.when and (node := parse(result.when, Errors())) is not None:
                 self._condition(node)
+            if result.loop and (node := parse(result.loop.values, Errors())) is not None:
+                for found in (self._whole, self._examined):
+                    if result.loop.name in found:  # an element of these
+                        found.remove(result.loop.name)
+                        found.update(_names(node))
 
     def _size(self, node: ast.expr) -> None:
         """The sizes of a result, or the tensor that it is like."""
@@ -57,10 +62,8 @@ class BatchedShapes:
             self._condition(node.test)
             self._size(node.body)
             self._size(node.orelse)
-        elif isinstance(node, ast.Name):
-            self._whole.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            self._whole.add(node.value.id)
+        elif _is_tensor(node) or (isinstance(node, ast.Attribute) and _is_tensor(node.value)):
+            self._whole |= set(_names(node))
         elif not (isinstance(node, ast.Call) and ast.unparse(node.func) == _BROADCASTING):
             self._condition(node)
         elif not all(_attribute(part) == "shape" for part in node.args):
@@ -98,6 +101,11 @@ def _attribute(node: ast.expr) -> str | None:
         body = _attribute(node.body)
         return body if body == _attribute(node.orelse) else None
     return node.attr if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES else None
+
+
+def _is_tensor(node: ast.expr) -> bool:
+    """Whether an expression is an argument, or an element of a list."""
+    return isinstance(node.value if isinstance(node, ast.Subscript) else node, ast.Name)
 
 
 def _names(node: ast.expr) -> Iterator[str]:

@@ -359,6 +359,19 @@ def test_lists_in_batches(ops) -> None:
         assert_close(torch.vmap(ours)(batch), torch.vmap(composite)(batch))
 
 
+@pytest.mark.parametrize("others", [(), (3,), (2, 3), (4, 1, 3)])
+def test_lists_in_batches_at_once(others, ops) -> None:
+    batch, other = torch.randn(4, 2, 3), torch.randn(others)
+    given = lambda x: ([x, other], [other, x], [x, x])  # noqa: E731
+    tripled = torch.vmap(lambda x: [t for xs in given(x) for t in ops.tripled(xs)])
+    composite = torch.vmap(lambda x: [t * 3 for xs in given(x) for t in xs])
+    assert_close(tripled(batch), composite(batch))
+    if others == (2, 3):
+        pairs = torch.vmap(lambda x: [ops.scaled_pair(xs) for xs in given(x)])
+        sums = torch.vmap(lambda x: [xs[0] * 2 + xs[1] * 3 for xs in given(x)])
+        assert_close(pairs(batch), sums(batch))
+
+
 def test_every_check_knows_lists_by_a_rule(ops):
     from torchext.testing import check
 
