@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..cpp import names as cpp_names
-from ..cpp import types as type_table
+from ..cpp import types as cpp_types
 from ..errors import Errors, Location, did_you_mean
 from ..plan.library import BatchingExpression, BatchingRule
 from ..schema.schema import OperatorName
@@ -180,7 +180,7 @@ def _values(operator: Operator, node: ast.expr, value: Value) -> Iterator[str]:
         yield f'constexpr auto op = "{operator.name}";'
     for index, argument in enumerate(operator.func.arguments):
         if argument.name in names:
-            type_ = type_table.value_type(argument.type)
+            type_ = cpp_types.value_type(argument.type)
             label = cpp_names.parameter_name(argument.name)
             yield f"const auto {label} = unboxed<{type_}>(torchext_values[{index}]);"
 

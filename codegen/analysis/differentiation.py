@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 
-from ..cpp import types as type_table
+from ..cpp import types as cpp_types
 from ..errors import Errors, did_you_mean
 from ..plan.autograd import AutogradPlan, Views
 from ..plan.calls import DeclaredForm
@@ -103,7 +103,7 @@ class AutogradAnalysis:
             hint = "return it once"
         elif odd := [r for r in func.returns if _is_odd_result(r)]:
             message = f"a result of type '{odd[0].type}' cannot have a formula"
-        elif not type_table.has_signature(func):
+        elif not cpp_types.has_signature(func):
             message = f"'{operator.name}' has no C++ signature, so it cannot have formulas"
         if message:
             self.errors.add(derivative.location, message, hint)

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 from ..cpp import names as cpp_names
-from ..cpp import types as type_table
+from ..cpp import types as cpp_types
 from ..errors import Errors, did_you_mean
 from ..plan.calls import DtypeCheck
 from ..plan.library import KernelPlan
@@ -84,7 +84,7 @@ def check_dtypes(operator: Operator, errors: Errors) -> None:
         message, hint = "the kernels are those of the out= form", "say it there"
     elif operator.manual_kernel_registration:
         message = "the kernels are registered by hand"
-    elif not type_table.has_signature(operator.func):
+    elif not cpp_types.has_signature(operator.func):
         message = "an operator with 'dtypes' needs a C++ signature"
     elif not any(map(_is_checked, operator.func.arguments)):
         message = "'dtypes' is for operators that take tensors"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..cpp import names as cpp_names
-from ..cpp import types as type_table
+from ..cpp import types as cpp_types
 from ..errors import Errors, did_you_mean
 from ..plan.calls import LaidOut, Returned
 from ..plan.library import Signature
@@ -91,7 +91,7 @@ def check_layout(operator: Operator, errors: Errors) -> None:
         message = "a TensorIterator copes with all layouts"
     elif operator.manual_kernel_registration:
         message = "the kernels are registered by hand"
-    elif not type_table.has_signature(operator.func):
+    elif not cpp_types.has_signature(operator.func):
         message = "an operator with 'layout' needs a C++ signature"
     if message:
         errors.add(operator.at("layout"), message, hint)

@@ -11,7 +11,7 @@ import re
 from functools import cached_property
 
 from ..cpp import names as cpp_names
-from ..cpp import types as type_table
+from ..cpp import types as cpp_types
 from ..errors import Errors
 from ..formula.attributes import take_attributes
 from ..formula.checks import GRADS, FormulaChecks
@@ -253,7 +253,7 @@ class NodeAnalysis:
             # A local must not hide a member.
             member = local + ("_saved_" if f"{local}_" in self.scope.arguments else "_")
             return SavedPlan(member, local, type_, kind, name, "", targets, is_output, use, name)
-        type_ = type_table.saved_type(self.scope.types[name]) or ""
+        type_ = cpp_types.saved_type(self.scope.types[name]) or ""
         if not type_:
             what = f"a formula cannot use '{name}': a value of type '{plain}' cannot be saved"
             self.errors.add(self.derivative.location, what)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..cpp import names as cpp_names
-from ..cpp import types as type_table
+from ..cpp import types as cpp_types
 from ..errors import Errors, did_you_mean
 from ..plan.library import Parameter
 from ..schema.parser import SchemaError, parse_declarations
@@ -46,7 +46,7 @@ class Precomputed:
 
 
 def _member_type(arg: Argument) -> str:
-    type_ = type_table.precomputed_type(arg.type)
+    type_ = cpp_types.precomputed_type(arg.type)
     assert type_ is not None  # parse_precomputed asked
     return type_
 
@@ -90,7 +90,7 @@ def _declarations(line: Line, start: int, errors: Errors) -> tuple[Argument, ...
         return ()
     kept = []
     for arg in found:
-        if type_table.precomputed_type(arg.type) is None:
+        if cpp_types.precomputed_type(arg.type) is None:
             message = f"a '{arg.type}' would refer to memory of the meta function"
             errors.add(line.at(start), message, "DimVector holds sizes and strides")
         elif arg.default is not None or arg.type.alias:

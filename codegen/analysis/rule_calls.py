@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 
 from ..cpp import names as cpp_names
-from ..cpp import types as type_table
+from ..cpp import types as cpp_types
 from ..errors import Errors
 from ..plan.calls import Expected, StructuredCall
 from ..plan.library import KernelPlan, Parameter, RulePlan, Signature
@@ -64,7 +64,7 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
     elif operator.meta and operator.meta.iterator:
         message = f"'{operator.meta.iterator}' sets up the TensorIterator of a structured operator"
         hint = "name its forms in 'forms:' beside 'structured_inherits: TensorIteratorBase'"
-    elif not type_table.has_signature(func):
+    elif not cpp_types.has_signature(func):
         message = "an operator with 'meta' needs a C++ signature"
     elif not has_ruled_results(operator):
         if operator.allocates:
@@ -79,7 +79,7 @@ def _can_have_rule(operator: Operator, errors: Errors) -> bool:
         message = "'meta' is for results of type Tensor"
         if [str(r.type.bare()) for r in func.returns] == ["Tensor[]"]:
             hint = "say 'for x in inputs:' of what each tensor of a list is"
-    elif odd := [a for a in func.arguments if type_table.structured_type(a.type) is None]:
+    elif odd := [a for a in func.arguments if cpp_types.structured_type(a.type) is None]:
         message = f"an operator with 'meta' cannot take a '{odd[0].type}'"
     elif not any(map(takes_results, operator.dispatch or ())):
         message, hint = "no kernel is given the results", "name one in 'dispatch'"
@@ -125,7 +125,7 @@ def has_ruled_results(operator: Operator) -> bool:
 def expected(namespace: str, operator: Operator) -> Expected | None:
     """What the rule of an operator whose kernels are given no results says of a call; None where
     it has none, or the kernels are given them."""
-    is_asked = operator.meta is not None and type_table.has_signature(operator.func)
+    is_asked = operator.meta is not None and cpp_types.has_signature(operator.func)
     if (
         not is_asked
         or operator.structured

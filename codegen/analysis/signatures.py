@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..cpp import defaults as cpp_defaults
 from ..cpp import names as cpp_names
-from ..cpp import types as type_table
+from ..cpp import types as cpp_types
 from ..plan.autograd import Tensors
 from ..plan.library import Parameter, Signature
 from ..spec.model import Operator
@@ -21,13 +21,13 @@ def home_of(key: str) -> str:
 def signature_of(operator: Operator, symint: bool = True) -> Signature | None:
     """The C++ function type of an operator's calls; None where a type has no C++ spelling."""
     const_ref = operator.use_const_ref_for_mutable_tensors
-    result = type_table.return_type(operator.func, const_ref=const_ref)
+    result = cpp_types.return_type(operator.func, const_ref=const_ref)
     if result is None or operator.func.is_vararg or operator.func.is_varret:
         return None
     parameters = []
     list_ref = operator.structured or operator.structured_delegate is not None
     for arg in operator.func.arguments:
-        type_ = type_table.argument_type(arg, symint=symint, const_ref=const_ref, list_ref=list_ref)
+        type_ = cpp_types.argument_type(arg, symint=symint, const_ref=const_ref, list_ref=list_ref)
         if type_ is None:
             return None
         default = cpp_defaults.default_value(arg, symint=symint)

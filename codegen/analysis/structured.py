@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..cpp import names as cpp_names
-from ..cpp import types as type_table
+from ..cpp import types as cpp_types
 from ..errors import Errors, did_you_mean
 from ..plan.library import Parameter, Signature, StructuredKernel, StructuredPlan
 from ..schema.forms import form_tag, functional_signature
@@ -114,9 +114,9 @@ class StructuredAnalysis:
             message = "a structured operator writes to keyword arguments of type Tensor only"
         elif not func.returns or form_tag(func) != "out":
             message = "a structured operator returns what it writes to, in order"
-        elif odd := [a for a in func.arguments if type_table.structured_type(a.type) is None]:
+        elif odd := [a for a in func.arguments if cpp_types.structured_type(a.type) is None]:
             message = f"a structured operator cannot take a '{odd[0].type}'"
-        elif not type_table.has_signature(func):
+        elif not cpp_types.has_signature(func):
             message = "a structured operator needs a C++ signature"
         if message:
             self.errors.add(operator.at("structured"), message, hint)
@@ -242,7 +242,7 @@ def _merged(kernels: Iterable[StructuredKernel]) -> tuple[StructuredKernel, ...]
 
 
 def _parameter(arg: Argument) -> Parameter:
-    type_ = type_table.structured_type(arg.type)
+    type_ = cpp_types.structured_type(arg.type)
     assert type_ is not None  # _is_structured asked
     return Parameter(type_, cpp_names.parameter_name(arg.name))
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..cpp import names as cpp_names
-from ..cpp import types as type_table
+from ..cpp import types as cpp_types
 from ..plan.calls import StructuredCall
 from ..plan.library import KernelPlan, Signature
 from ..schema.schema import Argument
@@ -105,4 +105,4 @@ def _argument(
     if has_stand_ins and _has_stand_in(arg):
         return f"stand_ins.of({label})"
     name = names.get(label, label)
-    return f"as_argument({name})" if type_table.is_converted(arg.type) else name
+    return f"as_argument({name})" if cpp_types.is_converted(arg.type) else name

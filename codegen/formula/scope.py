@@ -7,7 +7,7 @@ Names of results are upstream's (torchgen/api/cpp.py): their own, `result`, or `
 from __future__ import annotations
 
 from ..cpp import names as cpp_names
-from ..cpp import types as type_table
+from ..cpp import types as cpp_types
 from ..errors import Errors
 from ..plan.autograd import Condition, ResultPlan, SourceLine
 from ..schema.schema import Argument, Type
@@ -105,7 +105,7 @@ class FormulaScope:
                 ResultPlan(
                     name,
                     cpp_names.parameter_name(name) if is_optional or not written else written,
-                    type_table.result_type(result.type) or "at::Tensor",
+                    cpp_types.result_type(result.type) or "at::Tensor",
                     flag.text != "False" and result.type.is_tensor_like,
                     result.type.name == "List",
                     written,

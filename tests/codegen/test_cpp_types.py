@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from codegen.cpp import defaults as cpp_defaults
-from codegen.cpp import types as type_table
+from codegen.cpp import types as cpp_types
 from codegen.schema.parser import parse_schema
 from codegen.schema.schema import Argument
 
@@ -94,12 +94,12 @@ def argument(text: str) -> Argument:
 
 @pytest.mark.parametrize(("schema_type", "cpp"), ARGUMENTS.items())
 def test_an_argument_is_spelled_as_aten_does(schema_type: str, cpp: str) -> None:
-    assert type_table.argument_type(argument(f"{schema_type} x")) == cpp
+    assert cpp_types.argument_type(argument(f"{schema_type} x")) == cpp
 
 
 @pytest.mark.parametrize(("schema_type", "cpp"), RESULTS.items())
 def test_results_are_spelled_as_aten_does(schema_type: str, cpp: str) -> None:
-    assert type_table.return_type(parse_schema(f"f() -> {schema_type}")) == cpp
+    assert cpp_types.return_type(parse_schema(f"f() -> {schema_type}")) == cpp
 
 
 _REFERENCES = "::std::tuple<at::Tensor&, at::Tensor&>"
@@ -126,31 +126,31 @@ _VALUES = "::std::tuple<at::Tensor, at::Tensor>"
 def test_results_are_references_where_boxed_kernels_return_the_same_arguments(
     schema: str, cpp: str
 ) -> None:
-    assert type_table.return_type(parse_schema(schema)) == cpp
+    assert cpp_types.return_type(parse_schema(schema)) == cpp
 
 
 @pytest.mark.parametrize(("schema_type", "cpp"), SAVED.items())
 def test_a_node_owns_what_it_saves(schema_type: str, cpp: str) -> None:
-    assert type_table.saved_type(argument(f"{schema_type} x").type) == cpp
+    assert cpp_types.saved_type(argument(f"{schema_type} x").type) == cpp
 
 
 @pytest.mark.timeout(30)
 def test_the_work_for_a_list_does_not_double_with_each_one_inside() -> None:
-    cpp = type_table.argument_type(argument("int" + "[]" * 19 + " x"))
+    cpp = cpp_types.argument_type(argument("int" + "[]" * 19 + " x"))
     assert cpp is not None and cpp.startswith("c10::List<" * 18)
 
 
 @pytest.mark.parametrize("schema_type", BOXED)
 def test_a_type_without_a_spelling_has_none(schema_type: str) -> None:
     schema = parse_schema(f"f({schema_type} x) -> ({schema_type} y)")
-    assert type_table.argument_type(schema.arguments[0]) is None
-    assert type_table.return_type(schema) is None
-    assert not type_table.has_signature(schema)
+    assert cpp_types.argument_type(schema.arguments[0]) is None
+    assert cpp_types.return_type(schema) is None
+    assert not cpp_types.has_signature(schema)
 
 
 @pytest.mark.parametrize("schema", ["f(Tensor x, ...) -> Tensor", "f(Tensor x) -> ..."])
 def test_an_open_number_of_values_has_no_signature(schema: str) -> None:
-    assert not type_table.has_signature(parse_schema(schema))
+    assert not cpp_types.has_signature(parse_schema(schema))
 
 
 @pytest.mark.parametrize(
@@ -164,17 +164,17 @@ def test_an_open_number_of_values_has_no_signature(schema: str) -> None:
     ],
 )
 def test_a_kernel_without_symint_takes_integers(schema_type: str, cpp: str) -> None:
-    assert type_table.argument_type(argument(f"{schema_type} x"), symint=False) == cpp
+    assert cpp_types.argument_type(argument(f"{schema_type} x"), symint=False) == cpp
 
 
 def test_mutated_tensors_can_be_passed_as_const() -> None:
     schema = parse_schema("f(Tensor(a!) x) -> Tensor(a!)")
     const = "const at::Tensor&"
-    assert type_table.argument_type(schema.arguments[0], const_ref=True) == const
-    assert type_table.return_type(schema, const_ref=True) == const
+    assert cpp_types.argument_type(schema.arguments[0], const_ref=True) == const
+    assert cpp_types.return_type(schema, const_ref=True) == const
     # torch would return the first argument of a boxed kernel
     out = parse_schema("f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)")
-    assert type_table.return_type(out, const_ref=True) == "at::Tensor"
+    assert cpp_types.return_type(out, const_ref=True) == "at::Tensor"
 
 
 @pytest.mark.parametrize(
