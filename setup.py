@@ -22,9 +22,16 @@ setup(
     package_dir={"torchext.codegen": "codegen", "torchext.csrc": "csrc"},
     package_data={
         "torchext": ["py.typed"],
-        # headers of generated code, and the test device's sources, for the libraries of users
-        "torchext.csrc": ["include/**/*.h", "include/**/*.hpp", "testing/**/*"],
-    },
+        # for the libraries of users: headers of generated code, what all libraries have alike, and
+        # the test device
+        "torchext.csrc": [
+            "include/**/*.h",
+            "include/**/*.hpp",
+            "boxed/*",
+            "python/*",
+            "testing/**/*",
+        ],
+    },  # fmt: skip
     ext_modules=[
         OpLibrary(
             "torchext._C",

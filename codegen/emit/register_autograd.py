@@ -121,17 +121,12 @@ def _registrations(plan: Plan, shard: list[OperatorPlan], index: int) -> Iterato
         yield fill(_REGISTRATION, name=name, impls=impls, arguments=arguments)
 
 
-def _boxed(op: OperatorPlan, function: str) -> str:
-    made = f"torch::CppFunction::makeFromBoxedFunction<&torchext::{function}>()"
-    return f'  m.impl("{op.operator.name}", {made});'
-
-
 def _tracking(namespace: str, op: OperatorPlan) -> str:
     if op.is_traced_on_copies:
         form = dataclasses.replace(op.traced, function="traced_on_copies")
         return f'  m.impl("{op.operator.name}", {form_text(namespace, form)});'
     views = op.autograd.tracks_aliases
-    return f'  m.impl("{op.operator.name}", tracked_aliases<Views::{views.value}>());'
+    return f'  m.impl("{op.operator.name}", tracked_aliases(Views::{views.value}));'
 
 
 def _impl(namespace: str, op: OperatorPlan, key: str, plan: AutogradPlan) -> str | None:
@@ -140,5 +135,7 @@ def _impl(namespace: str, op: OperatorPlan, key: str, plan: AutogradPlan) -> str
     if plan.node:
         return f'  m.impl("{op.operator.name}", TORCH_FN({key.lower()}_{op.handle}));'
     if plan.is_ignored:
-        return _boxed(op, "autograd_ignored")
-    return _boxed(op, "autograd_not_implemented") if plan.is_not_implemented else None
+        return f'  m.impl("{op.operator.name}", autograd_ignored());'
+    if plan.is_not_implemented:
+        return f'  m.impl("{op.operator.name}", autograd_not_implemented());'
+    return None

@@ -296,7 +296,7 @@ def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:
     if kernel.is_fallthrough:
         function = "torch::CppFunction::makeFallthrough()"
     elif kernel.is_without_bit:
-        function = f"without_bit<c10::DispatchKey::{kernel.key}>()"
+        function = f"without_bit(c10::DispatchKey::{kernel.key})"
     elif kernel.fallback:
         function = _BOXED.format(f"::torchext::{kernel.fallback}")
     elif kernel.autocast:

@@ -15,12 +15,15 @@ from pathlib import Path
 
 import pytest
 from sample_project import flags, run
+from torch.utils import cpp_extension
 
+from torchext.compat import cxx_standard
 from torchext.toolchain import cache, environment, platforms, precompiled
+from torchext.toolchain.compilation import Compiler
 
 GCC = environment.find_compiler(platforms.current())
 needs_gcc = pytest.mark.skipif(
-    "Free Software Foundation" not in precompiled._version(GCC), reason="the compiler is not GCC"
+    not Compiler.with_flags(GCC, []).is_gcc, reason="the compiler is not GCC"
 )
 
 
@@ -28,7 +31,7 @@ needs_gcc = pytest.mark.skipif(
 def folder(tmp_path, monkeypatch):
     """An empty cache."""
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.delenv(precompiled.SWITCH, raising=False)
+    monkeypatch.delenv(cache.SWITCH, raising=False)
     return tmp_path / "cache"
 
 
@@ -40,7 +43,7 @@ def small(monkeypatch, tmp_path):
     header.write_text("#pragma once\ninline int number() { return 1; }\n")
     headers = "#include <vector>\n#include <small header.h>\n"
     monkeypatch.setattr(precompiled, "TORCH_HEADERS", headers)
-    monkeypatch.setattr(precompiled.cpp_extension, "include_paths", lambda: [str(header.parent)])
+    monkeypatch.setattr(cpp_extension, "include_paths", lambda: [str(header.parent)])
     return header
 
 
@@ -168,7 +171,7 @@ def test_a_source_reads_it_and_means_the_same_without(small, tmp_path):
     own = Path(precompiled.__file__).parents[2] / "csrc" / "include"
     for folders, mark in (([made, own], "! "), ([own], ". ")):
         includes = [f"-I{path}" for path in (*folders, small.parent)]
-        command = [GCC, "-O0", f"-std={precompiled.cxx_standard()}", "-H", *includes]
+        command = [GCC, "-O0", f"-std={cxx_standard()}", "-H", *includes]
         done = subprocess.run(
             [*command, "-c", source, "-o", os.devnull], capture_output=True, text=True, check=True
         )
@@ -193,7 +196,7 @@ def test_a_compiler_that_does_not_answer_goes_without(small, folder, tmp_path):
 
 
 def test_it_can_be_switched_off(small, folder, monkeypatch):
-    monkeypatch.setenv(precompiled.SWITCH, "0")
+    monkeypatch.setenv(cache.SWITCH, "0")
     assert precompiled.include_dirs(GCC, []) == []
     assert not folder.exists()
 
@@ -211,7 +214,7 @@ def test_headers_that_do_not_compile_are_said_and_left_out(small, folder, capfd)
     small.write_text("no C++")
     assert precompiled.include_dirs(GCC, []) == []
     said = capfd.readouterr().err
-    assert "torch's headers are read for every file: " in said and "small header.h:1" in said
+    assert "building without torch's headers of the cache: " in said and "small header.h:1" in said
     assert entries(folder) == []
 
 
@@ -219,7 +222,7 @@ def test_headers_that_do_not_compile_are_said_and_left_out(small, folder, capfd)
 def test_a_cache_that_cannot_be_written_is_said_and_left_out(small, folder, capfd):
     folder.write_text("a file in its place")
     assert precompiled.include_dirs(GCC, []) == []
-    assert "torch's headers are read for every file: " in capfd.readouterr().err
+    assert "building without torch's headers of the cache: " in capfd.readouterr().err
 
 
 @needs_gcc

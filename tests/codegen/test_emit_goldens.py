@@ -2427,18 +2427,18 @@ const bool registered_cuda_fallback_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::CUDA, &register_cuda_fallback_0);
 
 void register_conjugate_0(torch::Library& m) {
-  m.impl("extremes.out", without_bit<c10::DispatchKey::Conjugate>());
-  m.impl("swap", without_bit<c10::DispatchKey::Conjugate>());
-  m.impl("fill", without_bit<c10::DispatchKey::Conjugate>());
+  m.impl("extremes.out", without_bit(c10::DispatchKey::Conjugate));
+  m.impl("swap", without_bit(c10::DispatchKey::Conjugate));
+  m.impl("fill", without_bit(c10::DispatchKey::Conjugate));
 }
 
 const bool registered_conjugate_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::Conjugate, &register_conjugate_0);
 
 void register_negative_0(torch::Library& m) {
-  m.impl("extremes.out", without_bit<c10::DispatchKey::Negative>());
-  m.impl("swap", without_bit<c10::DispatchKey::Negative>());
-  m.impl("fill", without_bit<c10::DispatchKey::Negative>());
+  m.impl("extremes.out", without_bit(c10::DispatchKey::Negative));
+  m.impl("swap", without_bit(c10::DispatchKey::Negative));
+  m.impl("fill", without_bit(c10::DispatchKey::Negative));
 }
 
 const bool registered_negative_0 =
@@ -2869,29 +2869,17 @@ void register_autograd_0(torch::Library& m) {
   m.impl("mul.Tensor", TORCH_FN(autograd_mul_Tensor));
   m.impl("blend", TORCH_FN(autograd_blend));
   m.impl("mul_.Tensor", TORCH_FN(autograd_mul__Tensor));
-  m.impl(
-      "halves", torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
-  m.impl("scale", torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
-  m.impl(
-      "scale_", torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
-  m.impl(
-      "scale.out",
-      torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
-  m.impl(
-      "extremes", torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
-  m.impl(
-      "extremes.out",
-      torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
-  m.impl(
-      "halved", torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
-  m.impl(
-      "halved.out",
-      torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
-  m.impl("swap", torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
-  m.impl("fill", torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
-  m.impl(
-      "swap.functional",
-      torch::CppFunction::makeFromBoxedFunction<&torchext::autograd_not_implemented>());
+  m.impl("halves", autograd_not_implemented());
+  m.impl("scale", autograd_not_implemented());
+  m.impl("scale_", autograd_not_implemented());
+  m.impl("scale.out", autograd_not_implemented());
+  m.impl("extremes", autograd_not_implemented());
+  m.impl("extremes.out", autograd_not_implemented());
+  m.impl("halved", autograd_not_implemented());
+  m.impl("halved.out", autograd_not_implemented());
+  m.impl("swap", autograd_not_implemented());
+  m.impl("fill", autograd_not_implemented());
+  m.impl("swap.functional", autograd_not_implemented());
   m.impl("halves_scatter", scatter_by_parts("goldens::halves", ""));
   m.impl("halves_copy", view_copy_by_parts("goldens::halves", ""));
 }
@@ -2900,14 +2888,14 @@ const bool registered_autograd_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::Autograd, &register_autograd_0);
 
 void register_adinplaceorview_0(torch::Library& m) {
-  m.impl("mul_.Tensor", tracked_aliases<Views::kNone>());
-  m.impl("halves", tracked_aliases<Views::kRefused>());
-  m.impl("scale_", tracked_aliases<Views::kNone>());
-  m.impl("scale.out", tracked_aliases<Views::kNone>());
-  m.impl("extremes.out", tracked_aliases<Views::kNone>());
-  m.impl("halved.out", tracked_aliases<Views::kNone>());
+  m.impl("mul_.Tensor", tracked_aliases(Views::kNone));
+  m.impl("halves", tracked_aliases(Views::kRefused));
+  m.impl("scale_", tracked_aliases(Views::kNone));
+  m.impl("scale.out", tracked_aliases(Views::kNone));
+  m.impl("extremes.out", tracked_aliases(Views::kNone));
+  m.impl("halved.out", tracked_aliases(Views::kNone));
   m.impl("swap", traced_on_copies("goldens::swap", "functional"));
-  m.impl("fill", tracked_aliases<Views::kNone>());
+  m.impl("fill", tracked_aliases(Views::kNone));
 }
 
 const bool registered_adinplaceorview_0 = library().add(

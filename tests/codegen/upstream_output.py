@@ -99,7 +99,7 @@ class Output:
                         assert registered.function == composite.function
                         continue
                     if re.search(
-                        r"_form_of\(|view_copy_of\(|makeFallthrough\(|without_bit<", payload
+                        r"_form_of\(|view_copy_of\(|makeFallthrough\(|without_bit\(", payload
                     ):
                         continue
                     if spelling(payload) in {f"TORCH_FN({name})" for name in structured}:

@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from torchext.toolchain import compiled_once
+
 from . import blame, compiler, kernels, spec
 from .spec import Operator
 
@@ -110,14 +112,15 @@ def _generate(operators: list[Operator], folder: Path, built: Built) -> dict:
 
 
 def _sources(manifest: dict, operators: list[Operator], folder: Path) -> list[Path]:
-    """All sources of the library: the generated ones, the kernels and the raising function."""
+    """All sources of the library: the generated ones, those that all libraries have alike, the
+    kernels and the raising function."""
     own = folder / "kernels"
     sources = kernels.write(spec.NAMESPACE, operators, manifest["kernels"], own)
     missing = own / "missing.cpp"
     if not missing.exists():
         missing.write_text(_MISSING, encoding="utf-8")
     generated = compiler.parts(manifest, folder / "generated")
-    return [*generated, *sources, missing]
+    return [*generated, Path(compiled_once.source("boxed")), *sources, missing]
 
 
 def _headers(manifest: dict, folder: Path) -> list[Path]:

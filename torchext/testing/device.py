@@ -22,7 +22,7 @@ from torch.utils import cpp_extension
 
 from .. import fallback
 from ..runtime import runtime
-from ..toolchain import environment
+from ..toolchain import csrc, environment
 from ..toolchain.one_build import one_build
 
 NAME = "torchext"
@@ -105,7 +105,7 @@ def _has_another_fallback() -> bool:
 
 def _build() -> str:
     """Compile and load csrc/testing; return the path of the shared object."""
-    sources = sorted(str(source) for source in (_csrc() / "testing").glob("*.cpp"))
+    sources = sorted(str(source) for source in csrc.folder("testing").glob("*.cpp"))
     directory = _build_directory()
     environment.put_ninja_on_path()
     with one_build(str(directory / "torchext.lock"), str(directory)):
@@ -116,7 +116,7 @@ def _build() -> str:
                 _LIBRARY,
                 sources,
                 extra_cflags=[*_CFLAGS, *_flags("CXXFLAGS")],
-                extra_include_paths=[str(_csrc() / "include")],
+                extra_include_paths=[str(csrc.folder("include"))],
                 # load() appends to the list that it is given.
                 extra_ldflags=[*_LDFLAGS, *_flags("LDFLAGS")],
                 build_directory=str(directory),
@@ -134,20 +134,10 @@ def _flags(variable: str) -> list[str]:
     return shlex.split(os.environ.get(variable, ""))
 
 
-def _csrc() -> Path:
-    """Return the C++ sources: in the installed package, or beside it in a checkout."""
-    parents = Path(__file__).resolve().parents
-    candidates = [parents[1] / "csrc", parents[2] / "csrc"]
-    for candidate in candidates:
-        if (candidate / "testing").is_dir():
-            return candidate
-    raise RuntimeError(f"torchext.testing.device() finds no csrc/testing in {candidates}.")
-
-
 def _build_directory() -> Path:
     """Return a directory of this torch and Python alone: their binaries do not mix."""
     checkout = Path(__file__).resolve().parents[2]
-    if _csrc() == checkout / "csrc":
+    if csrc.folder("testing").parent == checkout / "csrc":
         root = checkout / "build" / "testing"
     else:
         cache = os.environ.get("TORCH_EXTENSIONS_DIR") or cpp_extension.get_default_build_root()

@@ -13,6 +13,8 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,7 +23,8 @@ from pathlib import Path
 from .locks import locked
 
 VARIABLE = "TORCHEXT_CACHE_DIR"
-KEPT = 6  # entries; the last used stay
+SWITCH = "TORCHEXT_PRECOMPILED"  # "0" neither reads nor writes it
+KEPT = 6  # entries of a kind; the last used stay
 _FILES = "files.json"  # in an entry: the states of the files that it was made of
 _UNFINISHED = "unfinished-"
 _ABANDONED_SECONDS = 24 * 3600  # after which no build that is alive can be at work on one
@@ -33,6 +36,31 @@ def folder() -> Path:
     if chosen:
         return Path(chosen).absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "torchext"
+
+
+def shared(
+    kind: str, what: str, made_of: str, make: Callable[[Path], list[str]], is_made: bool
+) -> Path | None:
+    """Return the folder that `make` filled for this text; None where a build does without.
+
+    That is where the user said so, where it is not there and not to be made, and, with a line of
+    why, where it cannot be made. `what` is what it is called then.
+    """
+    if os.environ.get(SWITCH) == "0":
+        return None
+
+    def make_and_say(unfinished: Path) -> list[str]:
+        print(f"compiling {what} into {folder()}, once for all", flush=True)
+        return make(unfinished)
+
+    try:
+        return entry(kind, made_of, make_and_say) if is_made else find(kind, made_of)
+    except OSError as error:
+        problem = str(error)
+    except subprocess.CalledProcessError as error:
+        problem = error.stderr.strip() or str(error)
+    print(f"building without {what} of the cache: {problem}", file=sys.stderr, flush=True)
+    return None
 
 
 def find(kind: str, made_of: str) -> Path | None:
@@ -56,7 +84,7 @@ def entry(kind: str, made_of: str, make: Callable[[Path], list[str]]) -> Path:
         found = _find(cache, key)
         if found is None:
             found = _add(cache, key, make)
-            _forget_the_oldest(cache, found)
+            _forget_the_oldest(cache, kind, found)
     os.utime(found)  # used now
     return found
 
@@ -83,16 +111,17 @@ def _add(cache: Path, key: str, make: Callable[[Path], list[str]]) -> Path:
     return made
 
 
-def _forget_the_oldest(cache: Path, keep: Path) -> None:
-    """Delete what is over the bound, and what builds left that were killed.
+def _forget_the_oldest(cache: Path, kind: str, keep: Path) -> None:
+    """Delete what is over the bound of a kind, and what builds left that were killed.
 
-    A build that uses a deleted entry goes on without: the compiler reads the headers instead.
+    A build that uses headers which are deleted goes on without: the compiler reads torch's.
     """
     folders = [path for path in cache.iterdir() if path.is_dir() and path != keep]
     by_age = sorted(folders, key=_last_used, reverse=True)
-    entries = [path for path in by_age if not path.name.startswith(_UNFINISHED)]
+    entries = [path for path in by_age if path.name.startswith(f"{kind}-")]
     abandoned = time.time() - _ABANDONED_SECONDS
-    unfinished = [path for path in by_age if path not in entries and _last_used(path) < abandoned]
+    unfinished = [path for path in by_age if path.name.startswith(_UNFINISHED)]
+    unfinished = [path for path in unfinished if _last_used(path) < abandoned]
     for path in [*entries[KEPT - 1 :], *unfinished]:
         shutil.rmtree(path, ignore_errors=True)
 

@@ -9,6 +9,7 @@ own object still lists all sources, `.cu` included, when a source distribution a
 from __future__ import annotations
 
 import copy
+import dataclasses
 import logging
 import os
 import shlex
@@ -25,10 +26,10 @@ from torch.utils import cpp_extension  # noqa: E402
 
 import torchext  # noqa: E402
 
-from . import cuda, environment, linking, platforms, precompiled, record  # noqa: E402
+from . import compiled_once, cuda, environment, linking, platforms, precompiled, record  # noqa: E402
 from .build_log import BuildLog  # noqa: E402
 from .diagnosis import explain  # noqa: E402
-from .generate import Manifest, generate  # noqa: E402
+from .generate import generate  # noqa: E402
 from .one_build import one_build  # noqa: E402
 from .op_library import OpLibrary, PythonModule  # noqa: E402
 
@@ -100,15 +101,11 @@ class BuildExtension(cpp_extension.BuildExtension):
         """Return a copy of `library` with what this build adds: generated code, torch, CUDA."""
         if library.unmatched:
             raise SystemExit(f"error: {library.name}: no file is named {library.unmatched}")
-        manifest = generate(library)
         prepared = copy.copy(library)
-        prepared.manifest = manifest
-        prepared.sources = self._sources(library, manifest)
+        prepared.manifest = generate(library)
         prepared.extra_compile_args = self._compile_flags(library)
-        prepared.include_dirs = [
-            *self._precompiled_dirs(library, prepared.extra_compile_args["cxx"]),
-            *self._include_dirs(library, manifest),
-        ]
+        self._take_from_cache(prepared)
+        prepared.sources = self._sources(prepared)
         device = "cuda" if self.cuda.home else "cpu"
         prepared.library_dirs = [*library.library_dirs, *cpp_extension.library_paths(device)]
         prepared.libraries = [*library.libraries, *self.platform.torch_libraries]
@@ -122,8 +119,33 @@ class BuildExtension(cpp_extension.BuildExtension):
         prepared.define_macros = [*library.define_macros, *macros]
         return prepared
 
-    def _sources(self, library: OpLibrary, manifest: Manifest) -> list[str]:
-        sources = [*library.sources, *manifest.sources, *manifest.python_sources]
+    def _take_from_cache(self, prepared: OpLibrary) -> None:
+        """Add what libraries share: torch's headers and objects, as its flags compile them.
+
+        An object that is not in the cache is compiled with the library.
+        """
+        macros = [f"-D{k}" if v is None else f"-D{k}={v}" for k, v in prepared.define_macros]
+        cxx = prepared.extra_compile_args["cxx"]
+        flags = [*self.compiler.compiler_so[1:], *macros, *cxx]
+        # who builds in place will build again; who installs leaves nothing behind
+        chosen = {"compiler": os.environ["CXX"], "flags": flags, "is_made": self.is_in_place}
+        headers = precompiled.include_dirs(**chosen)
+        manifest = prepared.manifest
+        prepared.include_dirs = [*headers, *self._include_dirs(prepared)]
+        needed = {"boxed": manifest.sources, "python": manifest.python_sources}
+        parts = [part for part, sources in needed.items() if sources]
+        prepared.objects = compiled_once.objects(parts, headers, **chosen)
+        for part in parts:
+            if part not in prepared.objects:
+                needed[part] = [*needed[part], compiled_once.source(part)]
+        prepared.manifest = dataclasses.replace(
+            manifest, sources=needed["boxed"], python_sources=needed["python"]
+        )
+
+    def _sources(self, prepared: OpLibrary) -> list[str]:
+        manifest = prepared.manifest
+        # first what its author wrote, whose mistakes then come after seconds
+        sources = [*sorted(prepared.sources), *manifest.sources, *manifest.python_sources]
         if not self.cuda.home:
             sources = [path for path in sources if not path.endswith(".cu")]
         # the object of a path that leads out of the project would be outside of the folder of them
@@ -133,23 +155,16 @@ class BuildExtension(cpp_extension.BuildExtension):
             other = by_object.setdefault(os.path.splitext(path)[0], path)
             if other != path:
                 raise SystemExit(
-                    f"error: {library.name}: {other} and {path} would be compiled to the same "
+                    f"error: {prepared.name}: {other} and {path} would be compiled to the same "
                     "object file; rename one or move it to another folder"
                 )
         return sources
 
-    def _include_dirs(self, library: OpLibrary, manifest: Manifest) -> list[str]:
-        own = [*manifest.include_dirs, *library.include_dirs]
+    def _include_dirs(self, prepared: OpLibrary) -> list[str]:
+        own = [*prepared.manifest.include_dirs, *prepared.include_dirs]
         torchs = cpp_extension.include_paths("cuda" if self.cuda.home else "cpu")
         math = cuda.math_include_dirs(self.cuda.home) if self.cuda.home else []
         return [*(os.path.abspath(path) for path in own), *torchs, *math]
-
-    def _precompiled_dirs(self, library: OpLibrary, cxx: list[str]) -> list[str]:
-        """Return the folder of torch's headers as this library's flags compile them, if any."""
-        macros = [f"-D{k}" if v is None else f"-D{k}={v}" for k, v in library.define_macros]
-        flags = [*self.compiler.compiler_so[1:], *macros, *cxx]
-        # who builds in place will build again; who installs leaves nothing behind
-        return precompiled.include_dirs(os.environ["CXX"], flags, self.is_in_place)
 
     def _compile_flags(self, library: OpLibrary) -> dict[str, list[str]]:
         given = library.extra_compile_args
@@ -182,7 +197,7 @@ class BuildExtension(cpp_extension.BuildExtension):
 
     def _compile(self, ext: OpLibrary) -> dict[str, str]:
         """Compile what changed; ninja knows. Return the object of each source."""
-        sources = sorted(ext.sources)
+        sources = ext.sources
         flags = ext.extra_compile_args
         if not isinstance(ext, PythonModule):
             # of cpp_extension's, by which <torch/torch.h> includes Python, which is not linked
@@ -202,6 +217,12 @@ class BuildExtension(cpp_extension.BuildExtension):
         library = os.path.join(self._folder(ext), os.path.basename(self.get_ext_filename(ext.name)))
         for_python = [object_of.pop(source) for source in ext.manifest.python_sources]
         objects = list(object_of.values())
+        for part, objects_of_part in (("boxed", objects), ("python", for_python)):
+            if part in ext.objects:
+                # a copy, since the cache may forget it
+                own = os.path.join(self._folder(ext), f"{part}.o")
+                linking.copy_changed(ext.objects[part], own)
+                objects_of_part.append(own)
         platform, environs = self.platform, shlex.split(os.environ.get("LDFLAGS", ""))
         is_module = isinstance(ext, PythonModule)
         command = [

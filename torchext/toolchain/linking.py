@@ -115,6 +115,13 @@ def copy(path: str, target: str) -> None:
     os.replace(target + ".new", target)
 
 
+def copy_changed(path: str, target: str) -> None:
+    """Copy a file unless it is there, whole or not at all."""
+    if not (os.path.exists(target) and filecmp.cmp(path, target, shallow=False)):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        copy(path, target)
+
+
 def remove(path: str) -> None:
     """Delete a file, if it is there."""
     if os.path.exists(path):

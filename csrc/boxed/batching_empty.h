@@ -11,14 +11,15 @@
 #include <ATen/ops/real.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torchext/batching_call.h>
-#include <torchext/batching_examples.h>
-#include <torchext/batching_random.h>
 
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "batching_call.h"
+#include "batching_examples.h"
+#include "batching_random.h"
 
 namespace torchext {
 inline namespace v1 {

@@ -6,11 +6,12 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
-#include <torchext/batching_call.h>
 
 #include <mutex>
 #include <utility>
 #include <vector>
+
+#include "batching_call.h"
 
 namespace torchext {
 inline namespace v1 {

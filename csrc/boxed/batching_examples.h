@@ -6,15 +6,16 @@
 
 #include <ATen/core/enum_tag.h>
 #include <ATen/ops/stack.h>
-#include <torchext/batching_call.h>
-#include <torchext/batching_layouts.h>
-#include <torchext/batching_views.h>
 
 #include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include "batching_call.h"
+#include "batching_layouts.h"
+#include "batching_views.h"
 
 namespace torchext {
 inline namespace v1 {

@@ -13,6 +13,7 @@
 #include <ATen/functorch/TensorWrapper.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torchext/batching.h>
 #include <torchext/boxed.h>
 #include <torchext/memory_overlap.h>
 
@@ -24,17 +25,6 @@
 
 namespace torchext {
 inline namespace v1 {
-
-/// What a batching rule knows of its operator beside the schema.
-struct BatchedOperator {
-  bool draws = false;         // random numbers
-  bool differentiable = true; // whether its results can require grad
-  // Tensor arguments whose shapes the operator's rule compares with one another or gives a result;
-  // those of which it asks what the batch dimension would change.
-  std::vector<std::string> one_shape = {};
-  std::vector<std::string> examined = {};
-};
-
 namespace detail {
 
 inline bool has_mode(c10::impl::TorchDispatchModeKey key) {

@@ -7,13 +7,14 @@
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
 #include <ATen/functorch/TensorWrapper.h>
-#include <torchext/batching_views.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "batching_views.h"
 
 namespace torchext {
 inline namespace v1 {

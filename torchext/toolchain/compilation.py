@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One run of the compiler for what the cache keeps: what tells it from others, what it read."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch.utils import cpp_extension
+
+from torchext.compat import cxx_standard
+
+_BETWEEN_WORDS = re.compile(r"(?<!\\)\s+")  # of a rule of make
+# Of a warning: what is compiled does not depend on it.
+_WARNING = re.compile(r"-W(?![alp],)")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler and the flags of a library, but for macros that torch does not read."""
+
+    command: tuple[str, ...]
+    version: str
+
+    @classmethod
+    def with_flags(cls, compiler: str, flags: Iterable[str]) -> Compiler:
+        command = [compiler, *(flag for flag in flags if not _WARNING.match(flag))]
+        if not any(flag.startswith("-std=") for flag in command):
+            command.append(f"-std={cxx_standard()}")
+        # as headers of the system, so that their own pragmas turn warnings off
+        for path in cpp_extension.include_paths():
+            command += ["-isystem", path]
+        asked = [compiler, "--version"]
+        version = subprocess.run(asked, check=False, capture_output=True, text=True).stdout
+        return cls(tuple(command), version)
+
+    @property
+    def is_gcc(self) -> bool:
+        return "Free Software Foundation" in self.version
+
+    @property
+    def text(self) -> str:
+        """What tells what it makes from what another one makes."""
+        return f"{shlex.join(self.command)}\n{self.version}"
+
+    def compile(self, source: Path, output: Path, flags: Iterable[str] = ()) -> list[str]:
+        """Compile `source` to `output`; return the files that were read but for the source itself.
+
+        CalledProcessError where it fails, with what the compiler said.
+        """
+        dependencies = output.with_suffix(".d")
+        options = ["-w", "-MD", "-MF", dependencies, *flags, source, "-o", output]
+        subprocess.run([*self.command, *options], check=True, capture_output=True, text=True)
+        rule = dependencies.read_text(encoding="utf-8").replace("\\\n", " ")
+        words = [word.replace("\\ ", " ") for word in _BETWEEN_WORDS.split(rule.strip())]
+        return [path for path in words[1:] if Path(path) != source]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C++ that every library has alike, compiled once for a torch, a compiler and its flags.
+
+csrc/boxed are the kernels that serve every schema, csrc/python what makes Python objects of what a
+node saved. An object of each is in the cache, which a build in place fills; where it is not, a
+library compiles the source itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from . import cache, csrc
+from .compilation import Compiler
+
+# With what each is called.
+PARTS = {"boxed": "the kernels of every library", "python": "the Python part of every library"}
+_OBJECT = "all.o"
+# These are called while graphs are traced and once a batch; what they do there is torch's to
+# optimise, and to compile them so takes two thirds of the time.
+_FASTER_TO_COMPILE = {"-O2": "-O1", "-O3": "-O1"}
+
+
+def source(part: str) -> str:
+    """Return the one file of a part, which includes its others."""
+    return str(csrc.folder(part) / "all.cpp")
+
+
+def objects(
+    parts: list[str], headers: list[str], compiler: str, flags: Iterable[str], is_made: bool = True
+) -> dict[str, str]:
+    """Return the object of each of the parts that is in the cache.
+
+    `compiler`, `flags` and `is_made` as of precompiled.include_dirs, which gives `headers`.
+    """
+    chosen = Compiler.with_flags(compiler, (_FASTER_TO_COMPILE.get(flag, flag) for flag in flags))
+    include = csrc.folder("include")
+    own = [include, include / "torchext" / "replacements", sysconfig.get_paths()["include"]]
+    folders = [f"-I{path}" for path in (*headers, *own)]
+
+    def made(part: str) -> Path | None:
+        def make(folder: Path) -> list[str]:
+            path = Path(source(part))
+            read = chosen.compile(path, folder / _OBJECT, [*folders, "-c"])
+            # the precompiled headers may be forgotten: what they were made of is in the list
+            return [str(path), *(p for p in read if not p.startswith(str(cache.folder())))]
+
+        made_of = f"{chosen.text}{folders}{source(part)}"
+        return cache.shared(part, PARTS[part], made_of, make, is_made)
+
+    with ThreadPoolExecutor(int(os.environ.get("MAX_JOBS", "1"))) as pool:
+        found = dict(zip(parts, pool.map(made, parts)))
+    return {part: str(folder / _OBJECT) for part, folder in found.items() if folder}
