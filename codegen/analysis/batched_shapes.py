@@ -48,9 +48,11 @@ class BatchedShapes:
             for line in filter(None, (result.like, result.size, result.strides)):
                 if (node := parse(line, Errors())) is not None:
                     self._size(node)
-            if result.when and (node := parse(result.when, Errors())) is not None:
-                self._condition(node)
+            for line in filter(None, (result.when, result.dtype)):
+                if (node := parse(line, Errors())) is not None:
+                    self._condition(node)
             if result.loop and (node := parse(result.loop.values, Errors())) is not None:
+                self._condition(node)
                 for found in (self._whole, self._examined):
                     if result.loop.name in found:  # an element of these
                         found.remove(result.loop.name)

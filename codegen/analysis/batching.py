@@ -16,6 +16,7 @@ from ..plan.library import BatchingExpression, BatchingRule
 from ..schema.schema import OperatorName
 from ..spec.model import Line, Operator
 from .batched_shapes import BatchedShapes
+from .folded_shapes import FoldedShapes
 from .rule_expressions import Translator
 from .rule_vocabulary import Mistake, Value, literal, parse
 from .structured import Group
@@ -91,11 +92,13 @@ def _rule(operator: Operator, form: Operator, errors: Errors) -> BatchingRule | 
     if said and said.kind == "leading":
         if said.rows and any(result.type.is_alias for result in operator.func.returns):
             errors.add(operator.at("vmap"), "'rows=' is for results that are new")
+        rows = _rows(operator, said.names, errors)
         return BatchingRule(
             "leading_rule",
-            _rows(operator, said.names, errors),
+            rows,
             _expression(form, said.rows, "int", errors),
             _expression(form, said.condition, "bool", errors),
+            facts=tuple(_folded_facts(operator, rows)),
         )
     hint = did_you_mean(operator.vmap, _RULES, "it takes")
     errors.add(operator.at("vmap"), f"'vmap' does not take '{operator.vmap}'", hint)
@@ -108,6 +111,16 @@ def _shape_facts(operator: Operator) -> Iterator[str]:
     for fact, names in (("one_shape", shapes.one_shape), ("examined", shapes.examined)):
         if names:
             yield f".{fact} = {{{', '.join(map(literal, names))}}}"
+
+
+def _folded_facts(operator: Operator, rows: tuple[str, ...]) -> Iterator[str]:
+    """The same of one whose leading dimensions are joined with that of the batch."""
+    shapes = FoldedShapes(operator.meta, rows)
+    if shapes.examined:
+        yield f".examined = {{{', '.join(map(literal, sorted(shapes.examined)))}}}"
+    if shapes.least_ranks:
+        ranks = (f"{{{literal(n)}, {rank}}}" for n, rank in sorted(shapes.least_ranks.items()))
+        yield f".least_ranks = {{{', '.join(ranks)}}}"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ from ..schema.schema import Argument
 from ..spec.dispatch_keys import COMPOSITE_KEYS, is_strided
 from ..spec.model import Line, Operator
 
+# The dispatcher does not look into these: lazily conjugated and negated tensors come as they are.
+_UNSEEN = "Tensor[]?"
 _VALUES = {"contiguous": "kContiguous", "last_dim_contiguous": "kLastDimContiguous"}
-_TYPES = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]")
+_TYPES = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]", _UNSEEN)
 _STRIDE_TAGS = {
     "flexible_layout", "needs_contiguous_strides", "needs_exact_strides",
     "needs_fixed_stride_order",
@@ -26,6 +28,9 @@ def laid_out(source: Operator, key: str) -> tuple[LaidOut, ...]:
     if not is_strided(key) and key not in COMPOSITE_KEYS:
         return ()
     layouts = {line.text: _VALUES[layout] for layout, line in source.layout if layout != "any"}
+    if key != "CompositeImplicitAutograd":  # whose parts the dispatcher sees
+        unseen = (a.name for a in source.func.arguments if a.type.bare().plain == _UNSEEN)
+        layouts = {name: "kAny" for name in unseen} | layouts
     return tuple(
         LaidOut(
             cpp_names.parameter_name(a.name),

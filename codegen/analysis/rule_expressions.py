@@ -28,7 +28,7 @@ from .rule_vocabulary import (
     Mistake,
     Value,
     article,
-    literal,
+    text_value,
 )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ class Translator:
         if isinstance(node.value, float) and math.isfinite(node.value):
             return Value("float", repr(node.value))
         if isinstance(node.value, str):
-            return Value("str", f"c10::string_view({literal(node.value)})")
+            return Value("str", text_value(node.value))
         raise Mistake(node, f"'{ast.unparse(node)}' means nothing in a rule")
 
     def UnaryOp(self, node: ast.UnaryOp) -> Value:

@@ -94,6 +94,14 @@ def literal(text: str, *, is_part: bool = False) -> str:
     return f'"{escaped}"'
 
 
+def text_value(text: str) -> str:
+    """A text as a value of C++, character for character."""
+    data = text.encode()
+    plain = {byte for byte in range(32, 127) if chr(byte) not in '"\\'}
+    escaped = "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in data)
+    return f'c10::string_view("{escaped}", {len(data)})'
+
+
 def article(kind: str) -> str:
     """The words for a kind of value."""
     words = {

@@ -36,7 +36,7 @@ _OF_OUT = (*_MAKE_STRUCTURED, "dispatch", "dtypes", "layout", "meta", "vmap")
 _OF_ALL = (
     "device_check", "device_guard", "tags", "pt2_compliant", "differentiable", "complex_autograd",
 )  # fmt: skip
-_TENSORS = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]")
+_TENSORS = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]", "Tensor[]?")
 
 Pairs = list[tuple[Node, Node]]
 

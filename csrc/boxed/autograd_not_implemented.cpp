@@ -5,6 +5,8 @@
 #include <torchext/autograd_not_implemented.h>
 #include <torchext/boxed.h>
 
+#include <utility>
+
 #include "boxed_call.h"
 
 namespace torchext {
@@ -78,14 +80,23 @@ void ignored(
   detail::redispatch_below(call, op, keys, stack);
 }
 
+bool is_rebased(const at::Tensor& tensor, const c10::Argument& argument) {
+  return detail::is_written(argument) &&
+         torch::autograd::isDifferentiableType(tensor.scalar_type());
+}
+
 void not_implemented(
     const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const detail::BoxedCall call(op, *stack);
   torch::autograd::edge_list edges;
+  torch::autograd::edge_list edges_of_written;
   call.for_each_argument([&](const at::Tensor& tensor, const c10::Argument& argument) {
     check_no_tangent(call.name().c_str(), argument.name().c_str(), tensor);
     if (any_requires_grad(tensor)) {
       edges.push_back(torch::autograd::impl::gradient_edge(tensor));
+    }
+    if (is_rebased(tensor, argument)) {
+      edges_of_written.push_back(torch::autograd::impl::gradient_edge(tensor));
     }
   });
   const bool records = !edges.empty();
@@ -101,18 +112,20 @@ void not_implemented(
   if (!records) {
     return;
   }
-  const auto new_node = [&] {
-    return make_node<torch::autograd::NotImplemented>(
-        call.name(), torch::autograd::edge_list(edges));
+  const auto new_node = [&](torch::autograd::edge_list next) {
+    return make_node<torch::autograd::NotImplemented>(call.name(), std::move(next));
   };
+  size_t next = 0;
   call.for_each_argument([&](const at::Tensor& tensor, const c10::Argument& argument) {
-    if (detail::is_written(argument) &&
-        torch::autograd::isDifferentiableType(tensor.scalar_type())) {
-      // A node of its own: a view that is written to cannot share one.
-      torch::autograd::rebase_history(tensor, new_node());
+    if (is_rebased(tensor, argument)) {
+      // A node of its own: a view that is written to cannot share one, and torch takes the first
+      // edge for that of the view's base, whether or not there is a gradient of it.
+      torch::autograd::edge_list own = {edges_of_written[next++]};
+      own.insert(own.end(), edges.begin(), edges.end());
+      torch::autograd::rebase_history(tensor, new_node(std::move(own)));
     }
   });
-  const NodePtr<torch::autograd::Node> node = new_node();
+  const NodePtr<torch::autograd::Node> node = new_node(edges);
   call.for_each_result(*stack, [&](const c10::IValue& value, const c10::Argument& result) {
     if (!detail::is_there(call.argument_of(result)) || !detail::is_written(result)) {
       detail::for_each_boxed_tensor(

@@ -190,7 +190,8 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
     for (const c10::IValue& value : call.values()) {
       rank = std::max(rank, detail::most_dimensions(detail::tensors_of(value)));
     }
-    if (detail::promotes_otherwise(call.batch(), call.values()) || !keeps_rule(call, rank)) {
+    if (detail::promotes_otherwise(call.batch(), call.values()) || !keeps_rule(call, rank) ||
+        has_lists_of_ranks(call)) {
       return call_each(call, results);
     }
     check_written(call, rank);
@@ -205,9 +206,9 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
       };
       physical.push_back(detail::map_boxed_tensors(align, call.values()[i]));
     }
-    const auto restore = [&call](const at::Tensor& result) {
+    const auto restore = [&call, rank](const at::Tensor& result) {
       call.check_result(
-          result.dim() > 0 && result.sym_size(0) == call.batch().size(), result, "pointwise");
+          result.dim() == rank + 1 && result.sym_size(0) == call.batch().size(), result, "pointwise");
       return result;
     };
     call.run(physical, restore, results);
@@ -233,6 +234,19 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
       }
     }
     return true;
+  }
+
+  /// Whether a list has tensors of several ranks, whose results may be of that of each.
+  static bool has_lists_of_ranks(const detail::BatchedCall& call) {
+    for (const c10::IValue& value : call.values()) {
+      const std::vector<at::Tensor> tensors = detail::tensors_of(value);
+      for (const at::Tensor& tensor : tensors) {
+        if (tensor.dim() != tensors.front().dim()) {
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   /// With the batch in front, dimensions that an example's tensor has not could look like its own.
@@ -284,6 +298,9 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
       const std::vector<at::Tensor> tensors = detail::tensors_of(call.values()[i]);
       const c10::Argument& argument = call.schema().arguments()[i];
       if (has_rows(argument)) {
+        if (!keeps_rule(argument, tensors)) {
+          return call_each(call, results);
+        }
         with_rows.insert(with_rows.end(), tensors.begin(), tensors.end());
       } else if (call.batch().is_batched(call.values()[i])) {
         return call_each(call, results);
@@ -299,7 +316,7 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
     const c10::SymInt count = row_count(with_rows);
     const bool all_have_it =
         std::all_of(with_rows.begin(), with_rows.end(), [&](const at::Tensor& tensor) {
-          return tensor.dim() > 0 && tensor.sym_size(0) == count;
+          return tensor.dim() > 1 && tensor.sym_size(0) == count; // one that has a single is a row
         });
     return all_have_it ? run_at_once(call, count, results) : call_each(call, results);
   }
@@ -323,6 +340,21 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
       }
     }
     return is_recorded;
+  }
+
+  /// Whether the operator's rule says of all rows what it says of those of an example.
+  bool keeps_rule(const c10::Argument& argument, const std::vector<at::Tensor>& tensors) const {
+    if (detail::contains(described().examined, argument.name())) {
+      return tensors.empty();
+    }
+    for (const auto& [name, least] : described().least_ranks) {
+      for (const at::Tensor& tensor : tensors) {
+        if (name == argument.name() && tensor.dim() < least) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   bool has_rows(const c10::Argument& argument) const {

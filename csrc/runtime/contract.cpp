@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "contract.h"
 
-#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/InferenceMode.h>
 #include <torchext/boxed.h>
+#include <torchext/memory_overlap.h>
 
 #include <algorithm>
 #include <optional>
@@ -108,16 +108,9 @@ const void* memory_of(const at::Tensor& t) {
   return t.unsafeGetTensorImpl();
 }
 
-// Whether two tensors of one memory are parts of it. Of those with gaps in them, as columns of a
-// matrix, ATen does not say so: they are where they are not laid out alike.
+// Whether two tensors of one memory are parts of it.
 bool are_apart(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.has_storage()) {
-    return false;
-  }
-  const at::MemOverlapStatus status = at::get_overlap_status(a, b);
-  const bool is_one = a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
-                      a.strides() == b.strides();
-  return status == at::MemOverlapStatus::No || (status == at::MemOverlapStatus::TooHard && !is_one);
+  return a.has_storage() && detail::overlap_status(a, b) == at::MemOverlapStatus::No;
 }
 
 // A copy that promotes as the tensor does.

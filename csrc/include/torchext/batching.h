@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace torchext {
@@ -24,6 +25,8 @@ struct BatchedOperator {
   // those of which it asks what the batch dimension would change.
   std::vector<std::string> one_shape = {};
   std::vector<std::string> examined = {};
+  // Those with rows of which it asks what is so of a batch only from so many dimensions on.
+  std::vector<std::pair<std::string, int64_t>> least_ranks = {};
 };
 
 /// What must hold of a call, as an example of the batch sees its arguments, for a rule to serve it.

@@ -9,6 +9,7 @@
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <torchext/arguments.h>
+#include <torchext/memory_overlap.h>
 
 #include <optional>
 #include <type_traits>
@@ -20,6 +21,7 @@ inline namespace v1 {
 enum class StridesOf {
   kContiguous,        ///< torch's contiguous format
   kLastDimContiguous, ///< stride 1 in the last dimension
+  kAny,
 };
 
 template <StridesOf strides>
@@ -27,7 +29,9 @@ at::Tensor laid_out(const at::Tensor& tensor) {
   if (!tensor.defined()) {
     return tensor;
   }
-  if constexpr (strides == StridesOf::kContiguous) {
+  if constexpr (strides == StridesOf::kAny) {
+    return tensor;
+  } else if constexpr (strides == StridesOf::kContiguous) {
     return tensor.contiguous();
   } else {
     // contiguous() would keep the stride of a dimension of one element
@@ -54,6 +58,21 @@ std::vector<at::Tensor> laid_out(const List& tensors) {
   found.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) {
     found.push_back(laid_out<strides>(tensor));
+  }
+  return found;
+}
+
+/// A list that the dispatcher does not look into: what its tensors are read as is in memory then.
+template <StridesOf strides>
+std::optional<std::vector<at::Tensor>> laid_out(const std::optional<at::TensorList>& tensors) {
+  if (!tensors.has_value()) {
+    return std::nullopt;
+  }
+  std::vector<at::Tensor> found;
+  found.reserve(tensors->size());
+  for (const at::Tensor& tensor : *tensors) {
+    const at::Tensor plain = tensor.defined() ? tensor.resolve_conj().resolve_neg() : tensor;
+    found.push_back(laid_out<strides>(plain));
   }
   return found;
 }
@@ -91,7 +110,7 @@ void check_copied(
       return;
     }
     const auto compare = [&](const at::Tensor& other) {
-      const auto found = other.defined() ? at::get_overlap_status(tensor, other)
+      const auto found = other.defined() ? detail::overlap_status(tensor, other)
                                          : at::MemOverlapStatus::No;
       TORCH_CHECK(
           found != at::MemOverlapStatus::Full && found != at::MemOverlapStatus::Partial,
@@ -122,6 +141,14 @@ inline void write_back(
 inline void write_back(at::TensorList arguments, const std::vector<at::Tensor>& laid_out) {
   for (size_t i = 0; i < laid_out.size(); ++i) {
     write_back(arguments[i], laid_out[i]);
+  }
+}
+
+inline void write_back(
+    const std::optional<at::TensorList>& arguments,
+    const std::optional<std::vector<at::Tensor>>& laid_out) {
+  if (laid_out.has_value()) {
+    write_back(*arguments, *laid_out);
   }
 }
 

@@ -4,6 +4,7 @@
 // that are traced have no addresses. Those that torch.func wraps are asked for what they wrap.
 #pragma once
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/TensorWrapper.h>
@@ -138,6 +139,23 @@ inline bool have_common_bytes(const at::Tensor& a, const at::Tensor& b) {
     add(-dim.step, dim.size);
   }
   return OverlapSearch(std::move(dims)).found(low, high);
+}
+
+/// at::get_overlap_status, which does not tell where a tensor is no dense block of its memory.
+inline at::MemOverlapStatus overlap_status(const at::Tensor& a, const at::Tensor& b) {
+  const at::MemOverlapStatus known = at::get_overlap_status(a, b);
+  if (known != at::MemOverlapStatus::TooHard) {
+    return known;
+  }
+  if (!a.has_storage() || !b.has_storage() || !a.is_alias_of(b)) {
+    return at::MemOverlapStatus::No;
+  }
+  const bool are_one = a.sizes() == b.sizes() && a.strides() == b.strides() &&
+                       a.storage_offset() == b.storage_offset() && a.itemsize() == b.itemsize();
+  if (are_one) {
+    return at::MemOverlapStatus::Full;
+  }
+  return have_common_bytes(a, b) ? at::MemOverlapStatus::Partial : at::MemOverlapStatus::No;
 }
 
 } // namespace detail

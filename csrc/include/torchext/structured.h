@@ -24,6 +24,7 @@
 #include <c10/util/SmallVector.h>
 #include <torchext/arguments.h>
 #include <torchext/compat.h>
+#include <torchext/memory_overlap.h>
 #include <torchext/meta_base.h>
 
 #ifdef TORCHEXT_WITH_CUDA
@@ -353,12 +354,12 @@ class Given final : public Class {
 
   static bool is_same_memory(const at::Tensor& output, const at::Tensor& input) {
     return input.defined() && input.numel() > 0 &&
-           at::get_overlap_status(output, input) == at::MemOverlapStatus::Full;
+           detail::overlap_status(output, input) == at::MemOverlapStatus::Full;
   }
 
   void refuse_partial_overlap(const at::Tensor& output, const at::Tensor& input) const {
     TORCH_CHECK(
-        !input.defined() || at::get_overlap_status(output, input) != at::MemOverlapStatus::Partial,
+        !input.defined() || detail::overlap_status(output, input) != at::MemOverlapStatus::Partial,
         op_,
         ": a result overlaps an input or another result in part; clone one of them");
   }

@@ -5,6 +5,8 @@
 #include <torch/torch.h>
 
 #include <future>
+#include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <vector>
 
@@ -402,6 +404,129 @@ std::vector<at::Tensor> tripled(at::TensorList xs) {
 
 at::Tensor by_columns(const at::Tensor& x) {
   return x * 2;
+}
+
+void ones(const at::Tensor&, c10::string_view, const at::Tensor& out) {
+  out.fill_(1);
+}
+
+void ones(const at::Tensor&, const at::Tensor& out) {
+  out.fill_(1);
+}
+
+void ones_beside(
+    const at::Tensor&, const std::optional<at::Tensor>&, const at::Tensor& out) {
+  out.fill_(1);
+}
+
+void ones_beside_one(const at::Tensor&, const at::Tensor&, const at::Tensor& out) {
+  out.fill_(1);
+}
+
+void twice(const at::Tensor& x, const at::Tensor& out) {
+  out.copy_(x * 2);
+}
+
+std::vector<at::Tensor> powers(const at::Tensor& x) {
+  std::vector<at::Tensor> found;
+  for (int64_t i = 1; i <= x.dim(); ++i) {
+    found.push_back(x.pow(i));
+  }
+  return found;
+}
+
+void summed_last(const at::Tensor& x, const at::Tensor& out) {
+  out.copy_(x.sum(-1));
+}
+
+std::tuple<at::Tensor, at::Tensor> softmax_each(const at::Tensor& x, const at::Tensor& y) {
+  return {x.softmax(-1), y.softmax(-1)};
+}
+
+std::vector<at::Tensor> sums_of_list(at::TensorList xs, const at::Tensor& w) {
+  std::vector<at::Tensor> found;
+  for (const at::Tensor& x : xs) {
+    found.push_back(x + w);
+  }
+  return found;
+}
+
+std::vector<at::Tensor> twice_both(at::TensorList xs, at::TensorList ys) {
+  std::vector<at::Tensor> found;
+  for (const at::TensorList list : {xs, ys}) {
+    for (const at::Tensor& x : list) {
+      found.push_back(x * 2);
+    }
+  }
+  return found;
+}
+
+// What is in memory, one double after another, whatever strides and bits say.
+static double raw_sum(const at::Tensor& x) {
+  const double* values = x.const_data_ptr<double>();
+  return std::accumulate(values, values + x.numel(), 0.0, [&, place = 1](double a, double b) mutable {
+    return a + place++ * b;
+  });
+}
+
+at::Tensor raw_sums(
+    const at::Tensor& x,
+    at::TensorList l,
+    const c10::List<std::optional<at::Tensor>>& m,
+    std::optional<at::TensorList> n) {
+  double sum = raw_sum(x);
+  for (const at::Tensor& tensor : l) {
+    sum += 10 * raw_sum(tensor);
+  }
+  for (const std::optional<at::Tensor> tensor : m) {
+    sum += tensor.has_value() ? 100 * raw_sum(*tensor) : 0;
+  }
+  for (const at::Tensor& tensor : n.value_or(at::TensorList())) {
+    sum += 1000 * raw_sum(tensor);
+  }
+  return at::full({}, sum, x.options());
+}
+
+at::Tensor raw_sums_any(const at::Tensor& x, std::optional<at::TensorList> n) {
+  double sum = raw_sum(x);
+  for (const at::Tensor& tensor : n.value_or(at::TensorList())) {
+    sum += 1000 * raw_sum(tensor);
+  }
+  return at::full({}, sum, x.options());
+}
+
+void doubled_list(const at::Tensor&, std::optional<at::TensorList> n) {
+  for (const at::Tensor& tensor : n.value_or(at::TensorList())) {
+    double* values = tensor.mutable_data_ptr<double>();
+    std::transform(values, values + tensor.numel(), values, [](double v) { return 2 * v; });
+  }
+}
+
+void add_twice(at::Tensor& y, const at::Tensor& n) {
+  y.add_(1);
+  y.add_(n.clone());
+}
+
+void zero_and_add(const at::Tensor& x, const at::Tensor& out) {
+  out.zero_();
+  out.add_(x);
+}
+
+at::Tensor& add_without_formula_(at::Tensor& self, const at::Tensor& n) {
+  return self.add_(n);
+}
+
+void add_second_without_formula(
+    const at::Tensor& x,
+    const std::optional<at::Tensor>& t,
+    at::TensorList l,
+    const at::Tensor& q) {
+  if (t.has_value()) {
+    t->add_(x);
+  }
+  for (const at::Tensor& tensor : l) {
+    tensor.add_(q);
+  }
 }
 
 } // namespace portedtest::native

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What side-by-side comparison found: rules under vmap, texts, memory with gaps, lists that the
+dispatcher does not look into, writing without a formula."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.func import vmap
+from torch.testing import assert_close
+
+DOUBLE = torch.double
+
+
+@pytest.mark.parametrize(
+    "text, size", [("", 1), (" ", 2), ("a  b", 3), ('é\t"', 4), ("a b", 5), ("\t", 5), (",", 5)]
+)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_text_of_a_rule_is_compared_character_for_character(text, size, device, ops) -> None:
+    x = torch.ones(1, device=device)
+    assert ops.size_of_text(x, text).shape == (size,)
+
+
+def of_each(op, dims, *tensors):
+    """Calls for each example, stacked."""
+    count = next(t.shape[d] for t, d in zip(tensors, dims) if d is not None)
+    calls = [
+        op(*(t if d is None else t.select(d, i) for t, d in zip(tensors, dims)))
+        for i in range(count)
+    ]
+    if isinstance(calls[0], torch.Tensor):
+        return torch.stack(calls)
+    return [torch.stack(parts) for parts in zip(*calls)]
+
+
+BATCHES = [
+    ("dtype_by_dim", (0,), [(3,)]),
+    ("dtype_by_dim", (0,), [(3, 2)]),
+    ("powers", (0,), [(3, 2)]),
+    ("powers", (1,), [(3, 2, 4)]),
+    ("even_rows", (0,), [(2, 3, 3)]),
+    ("even_rows", (0,), [(3, 2, 3)]),
+    ("even_rows", (0,), [(3, 2)]),
+    ("even_rows", (0,), [(2, 3)]),
+    ("few_rows", (0,), [(2, 2, 3)]),
+    ("few_rows", (0,), [(2, 5, 3)]),
+    ("few_rows", (1,), [(2, 5)]),
+    ("vectors_only", (0,), [(4, 3)]),
+    ("vectors_only", (0,), [(4, 3, 2)]),
+    ("of_second_last", (0,), [(2, 3, 4)]),
+    ("of_second_last", (0,), [(3, 2, 4)]),
+    ("of_second_last", (0,), [(2, 5, 3, 4)]),
+    ("of_second_last", (0,), [(2, 6)]),
+    ("as_many_rows", (0, 0), [(2, 3, 1), (2, 3, 2)]),
+    ("as_many_rows", (0, None), [(2, 3, 1), (3, 2)]),
+    ("as_many_rows", (0, None), [(2, 3, 1), (6, 2)]),
+    ("as_many_rows", (0, 0), [(2, 3), (2, 4)]),
+    ("as_many_rows", (0, 0), [(2, 3), (2, 3)]),
+    ("summed_last", (0,), [(2, 3)]),
+    ("summed_last", (1,), [(2, 3, 4)]),
+    ("softmax_each", (0, 0), [(5, 3, 2), (5, 3)]),
+    ("softmax_each", (0, 0), [(5, 3, 2), (5, 4)]),
+    ("softmax_each", (0, None), [(5, 3, 2), (3,)]),
+    ("softmax_each", (0, 0), [(5, 3), (5, 3)]),
+]
+
+
+@pytest.mark.parametrize("name, dims, shapes", BATCHES)
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_batch_is_what_its_examples_are(name, dims, shapes, traced, ops) -> None:
+    torch._dynamo.reset()
+    op = getattr(ops, name)
+    tensors = [torch.rand(shape) for shape in shapes]
+
+    def batched(*tensors):
+        return vmap(lambda *t: op(*t), dims)(*tensors)
+
+    called = torch.compile(batched, backend="aot_eager", fullgraph=True) if traced else batched
+    try:
+        expected = of_each(op, dims, *tensors)
+    except (RuntimeError, IndexError):
+        with pytest.raises((RuntimeError, IndexError), match="(portedtest::)?"):
+            called(*tensors)
+        return
+    found = called(*tensors)
+    found = found if isinstance(found, torch.Tensor) else list(found)
+    assert_close(found, expected)
+
+
+def test_results_that_are_no_broadcast_are_refused(ops) -> None:
+    """Two rows of one that is not batched are no two examples."""
+    x, y, w = torch.rand(2, 2, 3), torch.rand(2, 3), torch.rand(2)
+    with pytest.raises(RuntimeError, match="portedtest::twice_both is declared 'pointwise'"):
+        vmap(lambda x, y: ops.twice_both([x], [y]), (0, None))(x, y)
+    lists = [torch.rand(3), torch.rand(4, 2, 3)]
+    expected = [torch.stack([lists[0] + w[i] for i in range(2)]),
+                torch.stack([lists[1] + w[i] for i in range(2)])]  # fmt: skip
+    assert_close(vmap(ops.sums_of_list.default, (None, 0))(lists, w), expected)
+
+
+def lazy(kind: str, x: torch.Tensor) -> torch.Tensor:
+    """A tensor of the same values, laid out or marked in another way."""
+    if kind == "transposed":
+        return x.t().contiguous().t()
+    if kind == "columns":
+        return torch.cat([x, x], 1)[:, : x.shape[1]]
+    return torch._neg_view(-x) if kind == "negated" else x
+
+
+PLACES = ("x", "l", "m", "n")
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", ["transposed", "columns", "negated"])
+@pytest.mark.parametrize("backend", [None, "aot_eager", "inductor"])
+def test_every_tensor_is_given_as_the_kernel_reads_it(place, kind, backend, ops) -> None:
+    if backend == "inductor" and kind == "negated":
+        pytest.skip("Inductor of torch takes an input with the negative bit for one without")
+    torch._dynamo.reset()
+    tensors = {name: torch.rand(2, 3, dtype=DOUBLE) for name in PLACES}
+    given = tensors | {place: lazy(kind, tensors[place])}
+
+    def call(t):
+        return ops.raw_sums(t["x"], [t["l"]], [None, t["m"]], [t["n"]])
+
+    called = torch.compile(call, backend=backend, fullgraph=True) if backend else call
+    assert_close(called(given), call(tensors))
+
+
+@pytest.mark.parametrize("kind", ["negated", "plain"])
+def test_a_list_that_may_be_missing_is_read_as_it_is(kind, ops) -> None:
+    x = torch.rand(2, 3, dtype=DOUBLE)
+    y = lazy(kind, x.clone())
+    assert_close(ops.raw_sums_any(x, [y, x]), ops.raw_sums_any(x, [x, x]))
+    ops.doubled_list(x, [y])
+    assert_close(y, 2 * x)
+    assert_close(ops.raw_sums_any(x), ops.raw_sums_any(x, []))
+
+
+# what is written to and what is read, of a matrix of 4 x 4
+APART = {
+    "rows": (lambda b: b[:2], lambda b: b[2:]),
+    "columns": (lambda b: b[:, :2], lambda b: b[:, 2:]),
+    "every second": (lambda b: b[:, ::2], lambda b: b[:, 1::2]),
+}
+MEET = {
+    "columns": (lambda b: b[:, :2], lambda b: b[:, 1:3]),
+    "a row of the transposed": (lambda b: b.t(), lambda b: b.t()[1:2]),
+    "a column": (lambda b: b, lambda b: b[:, 1:2]),
+}
+
+
+@pytest.mark.parametrize("name", ["add_copied", "add_to_copied"])
+@pytest.mark.parametrize("place", APART)
+def test_parts_of_one_memory_are_copied(name, place, ops) -> None:
+    written, read = APART[place]
+    b, c = torch.arange(16.0).view(4, 4), torch.arange(16.0).view(4, 4)
+    getattr(ops, name)(written(b), read(b))
+    written(c).add_(1).add_(read(c).clone())
+    assert_close(b, c)
+
+
+@pytest.mark.parametrize("name", ["add_copied", "add_to_copied"])
+@pytest.mark.parametrize("place", MEET)
+def test_a_copy_of_what_is_written_to_is_refused(name, place, ops) -> None:
+    written, read = MEET[place]
+    b, c = torch.arange(16.0).view(4, 4), torch.arange(16.0).view(4, 4)
+    try:
+        getattr(ops, name)(written(b), read(b))
+    except RuntimeError as error:
+        assert f"portedtest::{name}: '" in str(error) and "shares memory" in str(error)
+        return
+    # nothing was to be copied
+    y = written(c)
+    y.add_(1)
+    y.add_(read(c).clone())
+    assert_close(b, c)
+
+
+@pytest.mark.parametrize("place", MEET)
+def test_results_that_overlap_an_input_in_part_are_refused(place, ops) -> None:
+    written, read = MEET[place]
+    b = torch.arange(16.0).view(4, 4)
+    x, out = read(b).expand_as(written(b)), written(b)
+    if x is not out:
+        with pytest.raises(RuntimeError, match="portedtest::zero_and_add.*overlap"):
+            ops.zero_and_add(x, out=out)
+
+
+@pytest.mark.parametrize(
+    "view", [lambda b: b[:, :2], lambda b: b.t()[1:, :2], lambda b: b[::2], lambda b: b]
+)
+def test_a_result_that_is_the_input_is_computed_aside(view, ops) -> None:
+    b, c = torch.arange(16.0).view(4, 4), torch.arange(16.0).view(4, 4)
+    ops.zero_and_add(view(b), out=view(b))
+    assert_close(b, c)
+
+
+def refuses_backward(results, inputs) -> None:
+    with pytest.raises(RuntimeError, match="portedtest::add_.*without_formula.*not implemented"):
+        torch.autograd.grad(results, inputs, allow_unused=True)
+
+
+@pytest.mark.parametrize("base_requires_grad", [False, True])
+@pytest.mark.parametrize("view", [lambda y: y[2:], lambda y: y, lambda y: y.view(2, 2)[1]])
+def test_the_gradient_of_what_was_written_to_a_view_is_refused(
+    view, base_requires_grad, ops
+) -> None:
+    c = torch.ones(2, requires_grad=True)
+    y = torch.ones(4, requires_grad=base_requires_grad) * 1
+    target = view(y)
+    ops.add_without_formula_(target, c if target.shape == c.shape else torch.cat([c, c]))
+    refuses_backward(y.sum(), [c])
+
+
+@pytest.mark.parametrize("base_requires_grad", [False, True])
+def test_the_same_where_other_arguments_come_first(base_requires_grad, ops) -> None:
+    p, q = (torch.ones(2, requires_grad=True) for _ in range(2))
+    y = torch.ones(4, requires_grad=base_requires_grad) * 1
+    z = torch.ones(4, requires_grad=base_requires_grad) * 1
+    ops.add_second_without_formula(p, y[2:], [z[:2], torch.ones(2)], q.sum())
+    for result in (y, z):
+        for asked in ([p], [q], [p, q]):
+            refuses_backward(result.sum(), asked)
