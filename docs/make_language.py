@@ -237,8 +237,9 @@ asks of a shape (`x.dim == 2`, `scale.numel == 1`) is asked of each example, whi
 own where the batch dimension would change the answer. `leading` joins the batch dimension with the
 leading one: `[batch, rows, ...]` is `[batch * rows, ...]` for the kernel. Tensors of one dimension
 are one row each, so that the batch becomes their leading dimension. An argument that has rows and
-is not batched is expanded; where another tensor, such as a weight, is batched, or the numbers of
-rows differ, the operator runs for each example.
+is not batched is expanded; where another tensor, such as a weight, is batched, the numbers of rows
+differ, or the rule asks what all rows together would answer otherwise (`x.shape[0] % 2 == 0`,
+`x.numel`, `x.dim == 1` of a row alone), the operator runs for each example.
 
 ```yaml
 - func: rms_norm(Tensor input, Tensor? weight=None, float eps=1e-6) -> Tensor

@@ -13,6 +13,8 @@ from .needs import Needs
 from .rule_expressions import Translator
 from .rule_vocabulary import COMPARISONS, Mistake, Value, literal, parse
 
+# What may have no value.
+_MAY_FAIL = (ast.Subscript, ast.Call, ast.FloorDiv, ast.Mod)
 _DIMS = {"==": "", ">=": "at least ", "<=": "at most ", ">": "more than ", "<": "less than "}
 _SHOWN = ("int", "shape", "dtype", "float", "str", "bool")
 
@@ -104,7 +106,7 @@ class RuleChecks:
 
     def _check_with_words(self, node: ast.expr, message: str) -> tuple[str, Needs]:
         """A check with the words of the spec, in which `{x.shape}` stands for the value, or None
-        where it is of an argument that is missing."""
+        where there is none: of an argument that is missing, or an element that a shape has not."""
         condition = self.translator.value(node, "bool")
         parts: list[str] = []
         try:
@@ -118,12 +120,15 @@ class RuleChecks:
             if form or conversion or not field.strip():
                 raise Mistake(node, f"'{{{field}}}' is no value in the words of a check")
             try:
-                value = self.translator.value(ast.parse(field.strip(), mode="eval").body)
+                part = ast.parse(field.strip(), mode="eval").body
             except SyntaxError:
                 raise Mistake(node, f"'{{{field}}}' is no expression") from None
+            value = self.translator.value(part)
             absent = value.uses.without(condition.uses.names)
-            shown = f'({absent.given} ? c10::str({_shown(value)}) : "None")'
-            parts.append(shown if absent else _shown(value))
+            shown = _shown(value)
+            if any(isinstance(inner, _MAY_FAIL) for inner in ast.walk(part)):
+                shown = f"shape::shown_if_any([&] {{ return c10::str({shown}); }})"
+            parts.append(f'({absent.given} ? c10::str({shown}) : "None")' if absent else shown)
         if len(parts) == 1 and all(field is None for _, field, _, _ in fields):
             return f"shape::check({parts[0]}, {condition.cpp})", condition.uses
         words = f"[&] {{ return c10::str({', '.join(parts)}); }}"

@@ -304,7 +304,7 @@ class Translator:
         texts = [v.cpp for v in values]
         if kinds[-1] == "...":
             texts = [f"shape::sizes({t})" if kinds[0] == "shape" else t for t in texts]
-        return Value(result, f"{cpp}({', '.join(texts)})", uses)
+        return Value(result, cpp.format(", ".join(texts)), uses)
 
     def _wanted(self, node: ast.Call, name: str, kinds: tuple[str, ...]) -> list[tuple[str, ...]]:
         count = len(node.args)

@@ -30,18 +30,20 @@ COMPARISONS = {
     ast.Eq: ("==", "equal"), ast.NotEq: ("!=", "not_equal"), ast.Lt: ("<", "less"),
     ast.LtE: ("<=", "at_most"), ast.Gt: (">", "greater"), ast.GtE: (">=", "at_least"),
 }  # fmt: skip
+# With the operator's name in the errors that they raise.
+_NAMED = "shape::named(op, [&] {{{{ return {}; }}}})"
 # Functions: the kinds of their arguments ("..." repeats the one before it), the kind of the
-# result, and the C++ function.
+# result, and the C++ of a call.
 FUNCTIONS = {
-    "broadcast": (("shape", "..."), "shape", "shape::broadcast"),
-    "replace": (("shape", "int", "int"), "shape", "shape::replace"),
-    "reduce": (("shape", "dims", "bool"), "shape", "shape::reduce"),
-    "cat": (("tensors", "int"), "shape", "shape::cat"),
-    "len": (("list",), "int", "shape::length"),
-    "min": (("int", "int"), "int", "shape::smaller"),
-    "max": (("int", "int"), "int", "shape::larger"),
-    "promote": (("tensors or tensor", "..."), "dtype", "shape::promote"),
-    "promote_to_float": (("tensors or tensor", "..."), "dtype", "shape::promote_to_float"),
+    "broadcast": (("shape", "..."), "shape", _NAMED.format("shape::broadcast({})")),
+    "replace": (("shape", "int", "int"), "shape", _NAMED.format("shape::replace({})")),
+    "reduce": (("shape", "dims", "bool"), "shape", _NAMED.format("shape::reduce({})")),
+    "cat": (("tensors", "int"), "shape", _NAMED.format("shape::cat({})")),
+    "len": (("list",), "int", "shape::length({})"),
+    "min": (("int", "int"), "int", "shape::smaller({})"),
+    "max": (("int", "int"), "int", "shape::larger({})"),
+    "promote": (("tensors or tensor", "..."), "dtype", "shape::promote({})"),
+    "promote_to_float": (("tensors or tensor", "..."), "dtype", "shape::promote_to_float({})"),
 }
 ATTRIBUTES = {
     "shape": ("shape", "sym_sizes()"),

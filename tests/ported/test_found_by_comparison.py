@@ -222,3 +222,30 @@ def test_the_same_where_other_arguments_come_first(base_requires_grad, ops) -> N
     for result in (y, z):
         for asked in ([p], [q], [p, q]):
             refuses_backward(result.sum(), asked)
+
+
+@pytest.mark.parametrize("shape, n", [((2,), 3), ((2, 4), 4), ((2, 4), 3)])
+def test_the_second_of_two_conditions_is_not_asked_for_what_is_not_there(shape, n, ops) -> None:
+    torch._dynamo.reset()
+    called = torch.compile(
+        lambda x, n: ops.three_or_as_long(x, n), backend="aot_eager", dynamic=True, fullgraph=True
+    )
+    x = torch.rand(shape)
+    assert_close(called(x, n), ops.three_or_as_long(x, n))
+
+
+REFUSED = [
+    ("words_of_rows", (torch.ones(2),), "want rows, got None"),
+    ("words_of_rows", (torch.ones(2, 2), 0), "want parts, got 0 of None"),
+    ("broadcast_of", (torch.ones(4), torch.ones(3)), "in the rule of portedtest::broadcast_of"),
+    ("reduced_at", (torch.ones(4), 2), "in the rule of portedtest::reduced_at"),
+    ("joined", ([torch.ones(2, 3), torch.ones(2)],), "in the rule of portedtest::joined"),
+]
+
+
+@pytest.mark.parametrize("name, given, words", REFUSED)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_an_error_of_a_rule_says_whose_it_is(name, given, words, device, ops) -> None:
+    given = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.to(device), given)
+    with pytest.raises((RuntimeError, IndexError), match=words):
+        getattr(ops, name)(*given)

@@ -87,24 +87,33 @@ inline c10::SymBool same(SizesRef a, SizesRef b) {
   return equal;
 }
 
-/// Both conditions; the second is not looked at where the first is known to be false.
+/// Both conditions; the second is not looked at where the first is known to be false. Of symbols both
+/// are, unless there is nothing to look at then: the first is guarded on.
 template <typename F>
 c10::SymBool both(const c10::SymBool& first, const F& second) {
   const std::optional<bool> known = first.maybe_as_bool();
   if (known.has_value()) {
     return *known ? c10::SymBool(second()) : c10::SymBool(false);
   }
-  return first.sym_and(second());
+  try {
+    return first.sym_and(second());
+  } catch (const c10::Error&) {
+    return first.guard_bool(__FILE__, __LINE__) ? c10::SymBool(second()) : c10::SymBool(false);
+  }
 }
 
-/// One of them; the second is not looked at where the first is known to be true.
+/// One of them; the second is not looked at where the first is known to be true. Of symbols as above.
 template <typename F>
 c10::SymBool either(const c10::SymBool& first, const F& second) {
   const std::optional<bool> known = first.maybe_as_bool();
   if (known.has_value()) {
     return *known ? c10::SymBool(true) : c10::SymBool(second());
   }
-  return first.sym_or(second());
+  try {
+    return first.sym_or(second());
+  } catch (const c10::Error&) {
+    return first.guard_bool(__FILE__, __LINE__) ? c10::SymBool(true) : c10::SymBool(second());
+  }
 }
 
 inline c10::SymBool negated(const c10::SymBool& condition) {
@@ -199,6 +208,17 @@ inline Sizes replace(SizesRef values, const c10::SymInt& dim, const c10::SymInt&
     replaced[i] = value;
   }
   return replaced;
+}
+
+/// What a function gives; its error says of which operator the rule is.
+template <typename F>
+auto named(const char* op, const F& call) {
+  try {
+    return call();
+  } catch (c10::Error& error) {
+    error.add_context(c10::str("in the rule of ", op));
+    throw;
+  }
 }
 
 template <typename... Rest>
@@ -510,6 +530,16 @@ inline std::string shown(double value) {
 
 inline std::string shown(const c10::SymFloat& value) {
   return value.is_symbolic() ? c10::str(value) : shown(value.as_float_unchecked());
+}
+
+/// The words for a value that there may be none of.
+template <typename F>
+std::string shown_if_any(const F& words) {
+  try {
+    return words();
+  } catch (const c10::Error&) {
+    return "None";
+  }
 }
 
 /// The same with the words of the rule.
