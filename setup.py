@@ -42,7 +42,9 @@ setup(
             include_dirs=["csrc"],  # for ufunc/*.h
         ),
         PythonModule(
-            "torchext._runtime", sources=["csrc/runtime/*.cpp"], include_dirs=["csrc/include"]
+            "torchext._runtime",
+            sources=["csrc/runtime/*.cpp"],
+            include_dirs=["csrc/include", "csrc/include/torchext/replacements"],
         ),
     ],
     cmdclass={"build_ext": BuildExtension},

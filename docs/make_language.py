@@ -488,7 +488,8 @@ Expressions are Python's. Integers: numbers, integer arguments, `x.dim`, `x.nume
 `(a, b)`, joined by `+`; `broadcast(shape, ...)`, `replace(shape, dim, size)`, `reduce(shape, dim or
 dims, keepdim)` (no dims: all), `cat(tensors, dim)`. Dtypes: `x.dtype`, `promote(x, ...)` and
 `promote_to_float(x, ...)` of tensors, a `ScalarType` argument, `float32` and the like. `tensors[i]`
-is a tensor; `a if condition else b`; `n or 3` for an `int?` or `ScalarType?` that may be missing.
+is a tensor; `a if condition else b`; `n or 3` for an `int?` that is missing or 0, and for a
+`ScalarType?` that is missing.
 A `Tensor?` that a result depends on and that is missing is refused where the rule comes to ask for
 it (`a.shape if a is not None else b.shape`), and a check that asks for one is left out.
 Numbers (`scale > 0`, of a float or Scalar) and texts (`mode in ("max", "avg")`) are compared.

@@ -211,11 +211,11 @@ class Translator:
             return self._conditions(node)
         if not isinstance(node.op, ast.Or) or len(node.values) != 2:
             raise Mistake(node, f"a value that may be missing is used as '{ast.unparse(node)}'")
-        kind = first.kind.rstrip("?")
-        other = self.value(node.values[1], kind)
+        other = self.value(node.values[1], kind := first.kind.rstrip("?"))
         type_ = "c10::SymInt" if kind == "int" else "at::ScalarType"
-        cpp = f"({first.cpp}.has_value() ? {type_}(*{first.cpp}) : {type_}({other.cpp}))"
-        return Value(kind, cpp, other.uses.within(f"!{first.cpp}.has_value()"))
+        is_taken = f"shape::is_true({first.cpp})"
+        cpp = f"({is_taken} ? {type_}(*{first.cpp}) : {type_}({other.cpp}))"
+        return Value(kind, cpp, other.uses.within(f"!{is_taken}"))
 
     def _conditions(self, node: ast.BoolOp) -> Value:
         """`and` and `or`, where what a missing value would decide is not looked at."""

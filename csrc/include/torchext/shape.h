@@ -125,6 +125,16 @@ inline bool decided(const c10::SymBool& condition) {
   return condition.guard_bool(__FILE__, __LINE__);
 }
 
+/// Whether `value or other` is the first one: as in Python, where 0 is not.
+inline bool is_true(const std::optional<at::ScalarType>& value) {
+  return value.has_value();
+}
+
+template <typename T>
+bool is_true(const std::optional<T>& value) {
+  return value.has_value() && decided(c10::SymInt(*value).sym_ne(0));
+}
+
 /// Refuses a tensor that is missing though a result depends on it.
 template <typename Tensor>
 void require(const char* op, const char* name, const Tensor& tensor) {

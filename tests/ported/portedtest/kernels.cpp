@@ -427,6 +427,10 @@ void ones_beside_number(const at::Tensor&, int64_t, const at::Tensor& out) {
   out.fill_(1);
 }
 
+void ones_beside_maybe(const at::Tensor&, std::optional<int64_t>, const at::Tensor& out) {
+  out.fill_(1);
+}
+
 void ones_beside_list(at::TensorList, const at::Tensor& out) {
   out.fill_(1);
 }
