@@ -219,7 +219,8 @@ def _build_driver(sanitizer: Sanitizer) -> str:
         *(runtime / f"{name}.cpp" for name in ("override", "layers", "contract", "expectation")),
         *(folder / "csrc/testing").glob("*.cpp"),
     ]
-    includes = [folder / "csrc" / "include", runtime, generated / "include"]
+    include = folder / "csrc" / "include"
+    includes = [include, include / "torchext" / "replacements", runtime, generated / "include"]
     built = folder / "build" / "driver"
     built.mkdir(parents=True, exist_ok=True)
     # load()'s own, for which it waits for ever: of a run that was killed
