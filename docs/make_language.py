@@ -235,8 +235,9 @@ because they promote as scalars. Arguments whose shapes the rule compares with o
 a result (`x.shape == y.shape`, `like: x`), are expanded where they are not batched; what else it
 asks of a shape (`x.dim == 2`, `scale.numel == 1`) is asked of each example, which has a call of its
 own where the batch dimension would change the answer. `leading` joins the batch dimension with the
-leading one: `[batch, rows, ...]` is `[batch * rows, ...]` for the kernel. Tensors of one dimension
-are one row each, so that the batch becomes their leading dimension. An argument that has rows and
+leading one: `[batch, rows, ...]` is `[batch * rows, ...]` for the kernel. Where all of
+them have one dimension, each is a row, and the batch becomes the leading dimension; beside others a
+tensor of one dimension has a number for each row. An argument that has rows and
 is not batched is expanded; where another tensor, such as a weight, is batched, the numbers of rows
 differ, or the rule asks what all rows together would answer otherwise (`x.shape[0] % 2 == 0`,
 `x.numel`, `x.dim == 1` of a row alone), the operator runs for each example.

@@ -5,8 +5,9 @@ their leading one.
 A rule is written of the arguments of one example: `[rows, ...]`, or `[...]`, a row alone. For a
 batch it sees `[batch * rows, ...]`, or `[batch, ...]`. What it says of the dimensions behind the
 leading one is the same; where they are counted from the front, or from the back so far that the
-leading one may be reached, tensors need so many dimensions for that. All else is examined: only the
-arguments of an example can tell.
+leading one may be reached, tensors need so many dimensions for that. A tensor that has the leading
+one alone, beside others, has nothing behind it. All else is examined: only the arguments of an
+example can tell.
 """
 
 from __future__ import annotations
@@ -168,12 +169,11 @@ class FoldedShapes:
     def _begins(self, name: str, first: int | None) -> None:
         if first is None or first == 0:
             self.examined.add(name)
-        elif first != -1:
-            self._needs(name, 2 if first > 0 else 1 - first)
+        else:
+            self._needs(name, 2 if first > 0 else 1 if first == -1 else 1 - first)
 
     def _needs(self, name: str, rank: int) -> None:
-        if rank > 1:
-            self.least_ranks[name] = max(rank, self.least_ranks.get(name, 0))
+        self.least_ranks[name] = max(rank, self.least_ranks.get(name, 0))
 
     def _shape(self, node: ast.expr) -> str | None:
         is_shape = isinstance(node, ast.Attribute) and node.attr == "shape"

@@ -298,9 +298,6 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
       const std::vector<at::Tensor> tensors = detail::tensors_of(call.values()[i]);
       const c10::Argument& argument = call.schema().arguments()[i];
       if (has_rows(argument)) {
-        if (!keeps_rule(argument, tensors)) {
-          return call_each(call, results);
-        }
         with_rows.insert(with_rows.end(), tensors.begin(), tensors.end());
       } else if (call.batch().is_batched(call.values()[i])) {
         return call_each(call, results);
@@ -310,13 +307,16 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
     if (rank == 0) {
       return call_each(call, results); // no example has a leading dimension
     }
+    if (!keeps_rule(call, rank)) {
+      return call_each(call, results);
+    }
     if (rank == 1) {
       return run_at_once(call, std::nullopt, results);
     }
     const c10::SymInt count = row_count(with_rows);
     const bool all_have_it =
         std::all_of(with_rows.begin(), with_rows.end(), [&](const at::Tensor& tensor) {
-          return tensor.dim() > 1 && tensor.sym_size(0) == count; // one that has a single is a row
+          return tensor.dim() > 0 && tensor.sym_size(0) == count;
         });
     return all_have_it ? run_at_once(call, count, results) : call_each(call, results);
   }
@@ -342,15 +342,20 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
     return is_recorded;
   }
 
-  /// Whether the operator's rule says of all rows what it says of those of an example.
-  bool keeps_rule(const c10::Argument& argument, const std::vector<at::Tensor>& tensors) const {
-    if (detail::contains(described().examined, argument.name())) {
-      return tensors.empty();
-    }
-    for (const auto& [name, least] : described().least_ranks) {
-      for (const at::Tensor& tensor : tensors) {
-        if (name == argument.name() && tensor.dim() < least) {
-          return false;
+  /// Whether the operator's rule says of all rows what it says of those of an example. Of a tensor of
+  /// one dimension beside one of more that is the number of rows.
+  bool keeps_rule(const detail::BatchedCall& call, int64_t rank) const {
+    for (size_t i = 0; i < call.values().size(); ++i) {
+      const std::string& name = call.schema().arguments()[i].name();
+      const std::vector<at::Tensor> tensors = detail::tensors_of(call.values()[i]);
+      if (detail::contains(described().examined, name) && !tensors.empty()) {
+        return false;
+      }
+      for (const auto& [asked, least] : described().least_ranks) {
+        for (const at::Tensor& tensor : tensors) {
+          if (asked == name && tensor.dim() < (rank > 1 ? std::max<int64_t>(least, 2) : least)) {
+            return false;
+          }
         }
       }
     }

@@ -786,7 +786,7 @@ void register_batching_0(torch::Library& m) {
   // native_functions.yaml:48
   m.impl("extremes.out", out_form_of("goldens::extremes", ""));
   // native_functions.yaml:57
-  m.impl("halved", leading_rule({"self"}));
+  m.impl("halved", leading_rule({"self"}, nullptr, {.least_ranks = {{"self", 1}}}));
   // native_functions.yaml:57
   m.impl("halved.out", out_form_of("goldens::halved", ""));
   // native_functions.yaml:74

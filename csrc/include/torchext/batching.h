@@ -25,7 +25,8 @@ struct BatchedOperator {
   // those of which it asks what the batch dimension would change.
   std::vector<std::string> one_shape = {};
   std::vector<std::string> examined = {};
-  // Those with rows of which it asks what is so of a batch only from so many dimensions on.
+  // Those with rows of which it asks what is so of a batch only from so many dimensions on, or where
+  // each of them is a row alone.
   std::vector<std::pair<std::string, int64_t>> least_ranks = {};
 };
 
