@@ -5,6 +5,8 @@
 #include <torchext/autograd_not_implemented.h>
 #include <torchext/boxed.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "boxed_call.h"
@@ -120,8 +122,10 @@ void not_implemented(
     if (is_rebased(tensor, argument)) {
       // A node of its own: a view that is written to cannot share one, and torch takes the first
       // edge for that of the view's base, whether or not there is a gradient of it.
-      torch::autograd::edge_list own = {edges_of_written[next++]};
-      own.insert(own.end(), edges.begin(), edges.end());
+      const torch::autograd::Edge first = edges_of_written[next++];
+      torch::autograd::edge_list own = {first};
+      const auto is_another = [&first](const auto& edge) { return !(edge == first); };
+      std::copy_if(edges.begin(), edges.end(), std::back_inserter(own), is_another);
       torch::autograd::rebase_history(tensor, new_node(std::move(own)));
     }
   });
