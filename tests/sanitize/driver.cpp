@@ -6,7 +6,9 @@
 // tensors of its own, on tensors that all share, backward through one shared graph, and through one
 // that the first to pass releases, inference mode and autocast; on the test device, where operators
 // fall back to the CPU; and some of them in an override that the others have not. The results are
-// compared with those of one thread. `driver seeded` runs the seeded race instead.
+// compared with those of one thread. `driver seeded` runs the seeded race instead, `driver counted`
+// what only looks like one: torch, which is not instrumented, lets go of a tensor by its count of
+// references, and another thread, which does so last, frees it.
 #include "override.h"
 
 #include <ATen/ATen.h>
@@ -15,6 +17,7 @@
 #include <myns/ops.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/grad_mode.h>
+#include <torch/csrc/autograd/saved_variable.h>
 #include <torch/library.h>
 #include <torchext/cpu_fallback.h>
 
@@ -252,6 +255,27 @@ int run_seeded() {
   return 0;
 }
 
+/// A mutex of the tensor is taken in torch, which the sanitizer sees, before torch drops a reference,
+/// which it does not: without `ignore_noninstrumented_modules` it takes the release for a race.
+int run_counted() {
+  Tensor last = at::ones({2}).requires_grad_();
+  torch::autograd::SavedVariable saved(last, /*is_output=*/false);
+  std::atomic<bool> is_dropped = false;
+  std::thread other([&saved, &is_dropped, own = last]() mutable {
+    mistakes += own._fw_grad(/*level=*/0).defined();
+    saved.reset_data();
+    own.unsafeReleaseTensorImpl(); // counts nothing here, which the sanitizer would see
+    is_dropped.store(true, std::memory_order_relaxed);
+  });
+  while (!is_dropped.load(std::memory_order_relaxed)) {
+    std::this_thread::yield();
+  }
+  c10::raw::intrusive_ptr::decref(last.unsafeGetTensorImpl()); // for `own`
+  last.reset();
+  other.join();
+  return mistakes == 0 ? 0 : 1;
+}
+
 } // namespace
 
 int main(int count, char** arguments) {
@@ -262,8 +286,11 @@ int main(int count, char** arguments) {
     }
     return run_seeded();
   }
+  if (count == 2 && std::strcmp(arguments[1], "counted") == 0) {
+    return run_counted();
+  }
   if (count != 3) {
-    std::fprintf(stderr, "usage: driver THREADS CALLS | driver seeded LIBRARY\n");
+    std::fprintf(stderr, "usage: driver THREADS CALLS | driver seeded LIBRARY | driver counted\n");
     return 2;
   }
   return run_threads(std::atoi(arguments[1]), std::atoi(arguments[2]));
