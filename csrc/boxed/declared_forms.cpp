@@ -120,8 +120,7 @@ class OutFormOf final : public detail::DeclaredForm {
       const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
     const c10::FunctionSchema& schema = op.schema();
     const auto count = schema.arguments().size();
-    const std::vector<c10::IValue> values(stack->end() - static_cast<int64_t>(count), stack->end());
-    torch::jit::drop(*stack, count);
+    const std::vector<c10::IValue> values = torch::jit::pop(*stack, count);
     std::vector<c10::IValue> outs;
     for (size_t i = 0; i < count; ++i) {
       const c10::Argument& argument = schema.arguments()[i];
@@ -195,8 +194,7 @@ class FunctionalFormOf final : public detail::DeclaredForm {
     const c10::OperatorHandle writing = other();
     const c10::FunctionSchema& schema = writing.schema();
     const auto count = op.schema().arguments().size();
-    torch::jit::Stack values(stack->end() - static_cast<int64_t>(count), stack->end());
-    torch::jit::drop(*stack, count);
+    torch::jit::Stack values = torch::jit::pop(*stack, count);
     const torch::jit::Stack given = values;
     for (size_t i = 0; i < count; ++i) {
       if (detail::is_written(schema.arguments()[i])) {

@@ -81,22 +81,32 @@ class ViewKernel : public c10::OperatorKernel {
   explicit ViewKernel(ViewForms forms)
       : forms_(std::make_shared<const ViewForms>(std::move(forms))) {}
 
- protected:
-  /// The argument that is the base, which all forms have in the same place.
-  size_t base() const {
-    return base_index(operator_named(forms_->name, forms_->overload).schema());
-  }
-
-  /// Calls the operator below functionalization where its base is no functional tensor.
-  static void call_below(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-    const auto count = static_cast<int64_t>(op.schema().arguments().size());
-    for (auto value = stack->end() - count; value != stack->end(); ++value) {
-      *value = map_boxed_tensors(inner_tensor, *value);
+  void operator()(
+      const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
+    const std::vector<c10::IValue> values =
+        torch::jit::pop(*stack, op.schema().arguments().size());
+    // the argument that is the base, which all forms have in the same place
+    const size_t base = base_index(operator_named(forms_->name, forms_->overload).schema());
+    const at::Tensor viewed = values[base].toTensor();
+    if (at::functionalization::impl::isFunctionalTensor(viewed)) {
+      return trace(op.schema(), viewed, view_of(op, values, base), *stack);
+    }
+    for (const c10::IValue& value : values) {
+      stack->push_back(map_boxed_tensors(inner_tensor, value));
     }
     const at::AutoDispatchSkipFunctionalize guard;
     op.callBoxed(stack);
   }
 
+ protected:
+  /// Pushes the results of a call with a functional base.
+  virtual void trace(
+      const c10::FunctionSchema& schema,
+      const at::Tensor& viewed,
+      const std::shared_ptr<FunctionalView>& view,
+      torch::jit::Stack& stack) const = 0;
+
+ private:
   /// The view of a call of `op`, whose arguments the operator that returns the view has as well.
   std::shared_ptr<FunctionalView> view_of(
       const c10::OperatorHandle& op, const std::vector<c10::IValue>& values, size_t base) const {
@@ -121,7 +131,6 @@ class ViewKernel : public c10::OperatorKernel {
         /*index=*/0);
   }
 
- private:
   std::shared_ptr<const ViewForms> forms_;
 };
 
@@ -135,24 +144,19 @@ class FunctionalizedView final : public detail::ViewKernel {
  public:
   using ViewKernel::ViewKernel;
 
-  void operator()(
-      const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
+ protected:
+  void trace(
+      const c10::FunctionSchema& schema,
+      const at::Tensor& viewed,
+      const std::shared_ptr<detail::FunctionalView>& view,
+      torch::jit::Stack& stack) const override {
     namespace functional = at::functionalization::impl;
-    const auto count = op.schema().arguments().size();
-    const std::vector<c10::IValue> values(stack->end() - static_cast<int64_t>(count), stack->end());
-    const size_t index = base();
-    const at::Tensor viewed = values[index].toTensor();
-    if (!functional::isFunctionalTensor(viewed)) {
-      return call_below(op, stack);
-    }
-    torch::jit::drop(*stack, count);
-    const std::shared_ptr<detail::FunctionalView> view = view_of(op, values, index);
     c10::IValue made;
     {
       const at::AutoDispatchSkipFunctionalize guard;
       made = view->views_of(functional::from_functional_tensor(viewed));
     }
-    check_sign(op.schema().name(), functional::from_functional_tensor(viewed), made);
+    check_sign(schema.name(), functional::from_functional_tensor(viewed), made);
     int64_t next = 0;
     const auto* wrapper = functional::unsafeGetFunctionalWrapper(viewed);
     const auto wrapped = [&](const at::Tensor& tensor) {
@@ -160,7 +164,7 @@ class FunctionalizedView final : public detail::ViewKernel {
       ++next;
       return at::detail::make_tensor<at::FunctionalTensorWrapper>(tensor, wrapper, meta);
     };
-    stack->push_back(detail::map_boxed_tensors(wrapped, made));
+    stack.push_back(detail::map_boxed_tensors(wrapped, made));
   }
 
  private:
@@ -183,21 +187,14 @@ class FunctionalizedInplaceView final : public detail::ViewKernel {
  public:
   using ViewKernel::ViewKernel;
 
-  void operator()(
-      const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
-    namespace functional = at::functionalization::impl;
-    const auto count = op.schema().arguments().size();
-    const std::vector<c10::IValue> values(stack->end() - static_cast<int64_t>(count), stack->end());
-    const size_t index = base();
-    const at::Tensor viewed = values[index].toTensor();
-    if (!functional::isFunctionalTensor(viewed)) {
-      return call_below(op, stack);
-    }
-    torch::jit::drop(*stack, count);
-    functional::unsafeGetFunctionalWrapper(viewed)->mutate_view_meta(view_of(op, values, index));
-    for (size_t i = 0; i < op.schema().returns().size(); ++i) {
-      stack->emplace_back(viewed);
-    }
+ protected:
+  void trace(
+      const c10::FunctionSchema& schema,
+      const at::Tensor& viewed,
+      const std::shared_ptr<detail::FunctionalView>& view,
+      torch::jit::Stack& stack) const override {
+    at::functionalization::impl::unsafeGetFunctionalWrapper(viewed)->mutate_view_meta(view);
+    stack.insert(stack.end(), schema.returns().size(), viewed);
   }
 };
 

@@ -293,8 +293,7 @@ class TracedOnCopies final : public c10::OperatorKernel {
     }
     const c10::FunctionSchema& schema = op.schema();
     const auto count = schema.arguments().size();
-    const std::vector<c10::IValue> values(stack->end() - static_cast<int64_t>(count), stack->end());
-    torch::jit::drop(*stack, count);
+    const std::vector<c10::IValue> values = torch::jit::pop(*stack, count);
     torch::jit::Stack results = values;
     const at::AutoDispatchBelowADInplaceOrView guard;
     const detail::TracedCall call(name_, overload_, schema);

@@ -26,8 +26,7 @@ class ScatterFormOf final : public detail::DeclaredForm {
       const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
     const c10::OperatorHandle view = other();
     const auto count = op.schema().arguments().size();
-    torch::jit::Stack call(stack->end() - static_cast<int64_t>(count), stack->end());
-    torch::jit::drop(*stack, count);
+    torch::jit::Stack call = torch::jit::pop(*stack, count);
     int64_t index = 0;
     if (detail::returns_list(view.schema())) {
       index = call.back().toInt();
@@ -65,8 +64,7 @@ class ViewCopyOf final : public detail::DeclaredForm {
   void operator()(
       const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
     const auto count = op.schema().arguments().size();
-    torch::jit::Stack call(stack->end() - static_cast<int64_t>(count), stack->end());
-    torch::jit::drop(*stack, count);
+    torch::jit::Stack call = torch::jit::pop(*stack, count);
     other().callBoxed(&call);
     const auto copied = [](const at::Tensor& view) {
       return view.clone(at::MemoryFormat::Contiguous);

@@ -16,10 +16,12 @@
 #include <c10/util/DimVector.h>
 #include <torchext/arguments.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace torchext {
 inline namespace v1 {
@@ -271,44 +273,92 @@ c10::SymInt length(const List& tensors) {
   return static_cast<int64_t>(tensors.size());
 }
 
-/// A Scalar as a rule reads it, which is refused where it is complex.
-inline c10::SymFloat real(const char* op, const char* name, const at::Scalar& value) {
-  TORCH_CHECK(!value.isComplex(), op, ": ", name, " must be real, got ", value.toComplexDouble());
-  if (!value.isSymbolic()) {
-    return value.toDouble();
+/// A number of a rule: an integer stays one, so that it is compared exactly, as in Python.
+struct Number {
+  Number(c10::SymInt value) : integer(std::move(value)), real(0.0) {}
+  Number(int64_t value) : Number(c10::SymInt(value)) {}
+  Number(int value) : Number(static_cast<int64_t>(value)) {}
+  Number(c10::SymFloat value) : real(std::move(value)) {}
+  Number(double value) : real(value) {}
+
+  c10::SymFloat as_float() const {
+    return integer.has_value() ? c10::SymFloat(*integer) : real;
   }
-  return value.isFloatingPoint() ? value.toSymFloat() : c10::SymFloat(value.toSymInt());
+
+  std::optional<c10::SymInt> integer;
+  c10::SymFloat real;
+};
+
+/// A Scalar as a rule reads it, which is refused where it is complex.
+inline Number real(const char* op, const char* name, const at::Scalar& value) {
+  TORCH_CHECK(!value.isComplex(), op, ": ", name, " must be real, got ", value.toComplexDouble());
+  if (value.isFloatingPoint()) {
+    return value.isSymbolic() ? Number(value.toSymFloat()) : Number(value.toDouble());
+  }
+  return value.isBoolean() ? Number(value.toBool() ? 1 : 0) : Number(value.toSymInt());
 }
 
 // Numbers and their conditions, symbolic or not.
 namespace numbers {
 
-inline c10::SymFloat negative(const c10::SymFloat& a) {
-  return c10::SymFloat(0.0) - a;
+inline Number negative(const Number& a) {
+  return a.integer.has_value() ? Number(c10::SymInt(0) - *a.integer)
+                               : Number(c10::SymFloat(0.0) - a.real);
 }
 
-inline c10::SymBool equal(const c10::SymFloat& a, const c10::SymFloat& b) {
-  return a.sym_eq(b);
+/// -1, 0 or 1 as an integer is less than, equal to or greater than another number; nan where that is.
+inline double order(int64_t a, double b) {
+  constexpr double kEnd = 9223372036854775808.0; // 2 ** 63
+  if (std::isnan(b) || b >= kEnd || b < -kEnd) {
+    return std::isnan(b) ? b : b > 0 ? -1.0 : 1.0;
+  }
+  const auto whole = static_cast<int64_t>(b); // towards zero
+  if (a != whole) {
+    return a < whole ? -1.0 : 1.0;
+  }
+  const double rest = b - static_cast<double>(whole);
+  return rest > 0 ? -1.0 : rest < 0 ? 1.0 : 0.0;
 }
 
-inline c10::SymBool not_equal(const c10::SymFloat& a, const c10::SymFloat& b) {
-  return a.sym_ne(b);
+template <typename Compare>
+c10::SymBool compared(const Number& a, const Number& b, const Compare& compare) {
+  if (a.integer.has_value() && b.integer.has_value()) {
+    return compare(*a.integer, *b.integer);
+  }
+  const auto left = a.integer.has_value() ? a.integer->maybe_as_int() : std::nullopt;
+  const auto right = b.integer.has_value() ? b.integer->maybe_as_int() : std::nullopt;
+  const c10::SymFloat zero = 0.0;
+  if (left.has_value() && !b.real.is_symbolic()) {
+    return compare(c10::SymFloat(order(*left, b.real.as_float_unchecked())), zero);
+  }
+  if (right.has_value() && !a.real.is_symbolic()) {
+    return compare(zero, c10::SymFloat(order(*right, a.real.as_float_unchecked())));
+  }
+  return compare(a.as_float(), b.as_float());
 }
 
-inline c10::SymBool less(const c10::SymFloat& a, const c10::SymFloat& b) {
-  return a.sym_lt(b);
+inline c10::SymBool equal(const Number& a, const Number& b) {
+  return compared(a, b, [](const auto& x, const auto& y) { return x.sym_eq(y); });
 }
 
-inline c10::SymBool at_most(const c10::SymFloat& a, const c10::SymFloat& b) {
-  return a.sym_le(b);
+inline c10::SymBool not_equal(const Number& a, const Number& b) {
+  return compared(a, b, [](const auto& x, const auto& y) { return x.sym_ne(y); });
 }
 
-inline c10::SymBool greater(const c10::SymFloat& a, const c10::SymFloat& b) {
-  return a.sym_gt(b);
+inline c10::SymBool less(const Number& a, const Number& b) {
+  return compared(a, b, [](const auto& x, const auto& y) { return x.sym_lt(y); });
 }
 
-inline c10::SymBool at_least(const c10::SymFloat& a, const c10::SymFloat& b) {
-  return a.sym_ge(b);
+inline c10::SymBool at_most(const Number& a, const Number& b) {
+  return compared(a, b, [](const auto& x, const auto& y) { return x.sym_le(y); });
+}
+
+inline c10::SymBool greater(const Number& a, const Number& b) {
+  return compared(a, b, [](const auto& x, const auto& y) { return x.sym_gt(y); });
+}
+
+inline c10::SymBool at_least(const Number& a, const Number& b) {
+  return compared(a, b, [](const auto& x, const auto& y) { return x.sym_ge(y); });
 }
 
 } // namespace numbers
@@ -538,8 +588,11 @@ inline std::string shown(double value) {
   }
 }
 
-inline std::string shown(const c10::SymFloat& value) {
-  return value.is_symbolic() ? c10::str(value) : shown(value.as_float_unchecked());
+inline std::string shown(const Number& value) {
+  if (value.integer.has_value()) {
+    return c10::str(*value.integer);
+  }
+  return value.real.is_symbolic() ? c10::str(value.real) : shown(value.real.as_float_unchecked());
 }
 
 /// The words for a value that there may be none of.

@@ -427,6 +427,11 @@ void ones_beside_number(const at::Tensor&, int64_t, const at::Tensor& out) {
   out.fill_(1);
 }
 
+void ones_beside_numbers(
+    const at::Tensor&, int64_t, const at::Scalar&, double, const at::Tensor& out) {
+  out.fill_(1);
+}
+
 void ones_beside_maybe(const at::Tensor&, std::optional<int64_t>, const at::Tensor& out) {
   out.fill_(1);
 }
