@@ -22,13 +22,19 @@ _MIXED_UP_BY_TORCH = re.compile("mode|dispatch_key|_.*")
 
 def functional_signature(schema: Schema) -> str:
     """What the functional, in-place and out= forms of an operator have in common."""
-    base = schema.name.base
-    if schema.name.is_inplace:
-        base = f"__{base[3:]}" if base.startswith("__") else base[:-1]
+    base = _functional_base(schema.name)
     kept = (a for a in schema.arguments if not a.is_out)
     arguments = ", ".join(f"{a.type.bare()} {a.name}" for a in kept)
     returns = ", ".join(str(r.type.bare()) for r in schema.returns)
     return f"{base}({arguments}) -> {returns if len(schema.returns) == 1 else f'({returns})'}"
+
+
+def _functional_base(name: OperatorName) -> str:
+    """The name that all forms of an operator have: `mul` of `mul_`, `__and__` of `__iand__`."""
+    base = name.base
+    if not name.is_inplace:
+        return base
+    return f"__{base[3:]}" if base.startswith("__") else base[:-1]
 
 
 def form_tag(schema: Schema) -> str | None:
@@ -49,11 +55,16 @@ def _aliases(types: list[Type]) -> list[tuple[str, ...] | None]:
     return [type_.alias.before if type_.alias else None for type_ in types]
 
 
+# What the name of a functional form, and of a copy of a view, may have behind the operator's.
+_ENDINGS = ("", "_functional", "_copy")
 _TENSOR_OPTIONS = ("dtype", "layout", "device", "pin_memory")
 
 
 def derive_schema(schema: Schema, name: OperatorName) -> Schema | str:
     """The schema of the form called `name` of an operator, or why it has none."""
+    own, asked = _functional_base(schema.name), _functional_base(name)
+    if not any(a.removeprefix(b) in _ENDINGS for a, b in ((asked, own), (own, asked))):
+        return f"'{name}' is called after another operator, '{asked}'"
     if schema.is_out:
         return _functional(schema, name)
     if name.overload == "out" or name.overload.endswith("_out"):

@@ -95,7 +95,14 @@ def test_derives_the_form_of_this_name(schema: str, name: str, expected: str) ->
     [
         ("f(Tensor x) -> Tensor", "f.other", "'f.other' is neither an out= form (its overload does "
          "not end in 'out'), an in-place one (its name does not end in '_') nor functional"),
-        ("f(Tensor x) -> Tensor", "g_", "the in-place form of 'f' has another name than 'g_'"),
+        ("f(Tensor x) -> Tensor", "g_", "'g_' is called after another operator, 'g'"),
+        (
+            "f(Tensor x) -> Tensor",
+            "f_copy_",
+            "the in-place form of 'f' has another name than 'f_copy_'",
+        ),
+        ("f(Tensor x) -> Tensor", "g.out", "'g.out' is called after another operator, 'g'"),
+        ("f_(Tensor(a!) x) -> Tensor(a!)", "g", "'g' is called after another operator, 'g'"),
         ("f(Tensor x) -> (Tensor, Tensor)", "f_", "'f' returns something else than a Tensor, which "
          "'f_' would write"),
         ("f(int n, Tensor x) -> Tensor", "f_", "the first argument of 'f' is no Tensor that 'f_' "
