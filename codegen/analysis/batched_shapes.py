@@ -65,7 +65,7 @@ class BatchedShapes:
             self._size(node.body)
             self._size(node.orelse)
         elif _is_tensor(node) or (isinstance(node, ast.Attribute) and _is_tensor(node.value)):
-            self._whole |= set(_names(node))
+            self._tensor(node.value if isinstance(node, ast.Attribute) else node)
         elif not (isinstance(node, ast.Call) and ast.unparse(node.func) == _BROADCASTING):
             self._condition(node)
         elif not all(_attribute(part) == "shape" for part in node.args):
@@ -93,8 +93,17 @@ class BatchedShapes:
             self._condition(node.test)
             self._side(node.body)
             self._side(node.orelse)
+        elif isinstance(node, ast.Attribute) and _is_tensor(node.value):
+            self._tensor(node.value)
         else:
-            self._whole |= set(_names(node))
+            self._condition(node)
+
+    def _tensor(self, node: ast.expr) -> None:
+        """An argument, or an element of a list, whose place is asked for."""
+        if isinstance(node, ast.Subscript):
+            self._condition(node.slice)
+            node = node.value
+        self._whole |= set(_names(node))
 
 
 def _attribute(node: ast.expr) -> str | None:

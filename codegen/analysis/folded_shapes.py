@@ -3,24 +3,23 @@
 their leading one.
 
 A rule is written of the arguments of one example: `[rows, ...]`, or `[...]`, a row alone. For a
-batch it sees `[batch * rows, ...]`, or `[batch, ...]`. What it says of the dimensions behind the
-leading one is the same; where they are counted from the front, or from the back so far that the
-leading one may be reached, tensors need so many dimensions for that. A tensor that has the leading
-one alone, beside others, has nothing behind it. All else is examined: only the arguments of an
-example can tell.
+batch it sees `[batch * rows, ...]`, or `[batch, ...]`. A few ways of asking are known to have the
+same answer, some of tensors that have so many dimensions; of whatever else looks at a shape only
+the arguments of an example can tell.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..errors import Errors
 from ..spec.model import Line, MetaRule
-from .rule_vocabulary import parse
+from .rule_vocabulary import ATTRIBUTES, parse
 
+_OF_SHAPES = tuple(name for name in ATTRIBUTES if name != "dtype")
 _OF_TENSORS = ("cat", "has_dim")  # functions that look at the shapes of tensors
-_OF_DIMENSION = ("reduce", "replace")  # of a shape and a place in it
+_AT_PLACE = ("reduce", "replace")  # functions of a shape and a place in it
 
 
 class FoldedShapes:
@@ -28,122 +27,117 @@ class FoldedShapes:
 
     def __init__(self, rule: MetaRule | None, rows: Iterable[str]) -> None:
         self._rows = {name: name for name in rows}  # and what a loop calls their elements
-        self.least_ranks: dict[str, int] = {}  # dimensions from which on the answers are the same
-        self.examined: set[str] = set()
+        self.examined: set[str] = set()  # of which an example is asked
+        # dimensions from which on the answers are the same; beside tensors of more dimensions, one
+        # that has the leading one alone is asked of an example in any case
+        self.least_ranks: dict[str, int] = {}
         if rule is not None:
             self._read(rule)
 
     def _read(self, rule: MetaRule) -> None:
         for check in rule.checks:
-            self._line(check, self._condition)
+            self._line(check, self._any)
         for result in rule.results:
             if result.loop:
-                values = self._line(result.loop.values, self._condition)
+                values = self._line(result.loop.values, self._any)
                 if isinstance(values, ast.Name) and values.id in self._rows:
                     self._rows[result.loop.name] = values.id
-            for line in (result.when, result.dtype):
-                self._line(line, self._condition)
-            for line in (result.like, result.size, result.strides):
-                self._line(line, self._size)
+                elif values is not None:
+                    self._examine(values)
+            for line in (result.when, result.dtype, result.strides):
+                self._line(line, self._any)
+            for line in (result.like, result.size):
+                self._line(line, self._result)
 
-    def _line(self, line: Line | None, read) -> ast.expr | None:
+    @staticmethod
+    def _line(line: Line | None, read: Callable[[ast.expr], object]) -> ast.expr | None:
         node = parse(line, Errors()) if line else None
         if node is not None:
             read(node)
         return node
 
-    def _size(self, node: ast.expr) -> None:
-        """The sizes of a result, or the tensor that it is like."""
+    def _result(self, node: ast.expr) -> None:
+        """The sizes of a result, or the tensor that it is like, which has the rows of a batch."""
         if isinstance(node, ast.IfExp):
-            self._condition(node.test)
-            self._size(node.body)
-            self._size(node.orelse)
-        elif self._leads(node):
-            self._behind(node)
-        else:
-            self._condition(node)
+            self._any(node.test)
+            self._result(node.body)
+            self._result(node.orelse)
+        elif self._tensor(node) is None and not self._led(node):
+            self.examined.update(self._rows.values())
 
-    def _condition(self, node: ast.AST) -> None:
+    def _any(self, node: ast.AST) -> None:
         """All that an expression looks at."""
-        if isinstance(node, ast.Compare) and self._comparison(node):
+        if isinstance(node, ast.Compare) and self._compared(node):
             return
         if isinstance(node, ast.Subscript) and (name := self._shape(node.value)):
-            self._place(name, node.slice)
-            return
-        if isinstance(node, ast.Attribute) and (name := self._tensor(node.value)):
-            if node.attr == "dim":
+            self._behind(name, node.slice)
+        elif isinstance(node, ast.Attribute) and node.attr in _OF_SHAPES:
+            if node.attr == "dim" and (name := self._tensor(node.value)):
                 self._needs(name, 2)
-            elif node.attr != "dtype":
-                self.examined.add(name)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in _OF_TENSORS:
-            names = (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
-            self.examined.update(self._rows[name] for name in names if name in self._rows)
-        for part in ast.iter_child_nodes(node):
-            self._condition(part)
+            else:
+                self._examine(node)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in _OF_TENSORS:
+            self._examine(node)
+        else:
+            for part in ast.iter_child_nodes(node):
+                self._any(part)
 
-    def _comparison(self, node: ast.Compare) -> bool:
-        """Whether it is one that a batch answers as an example does, but for what is noted."""
-        sides = (node.left, *node.comparators)
-        if all(isinstance(op, ast.Eq) for op in node.ops):
-            if all(map(self._leads, sides)):
-                for side in sides:
-                    self._behind(side)
-                return True
-            counts = [self._row_count(side) for side in sides]
-            if all(counts):
-                for name in counts:
+    def _compared(self, node: ast.Compare) -> bool:
+        """Whether it compares shapes that all lead, numbers of rows, or a rank with one."""
+        if len(node.ops) != 1:
+            return False
+        (operator,), left, (right,) = node.ops, node.left, node.comparators
+        if isinstance(operator, ast.Eq):
+            names = self._count(left), self._count(right)
+            if all(names):
+                for name in names:
                     self._needs(name, 2)
                 return True
-        if not isinstance(node.left, ast.Attribute) or node.left.attr != "dim":
+            if self._leads(left) and self._leads(right):
+                return self._led(left) and self._led(right)
+        is_rank = isinstance(left, ast.Attribute) and left.attr == "dim"
+        if not is_rank or self._tensor(left.value) is None:
             return False
-        least = _integer(sides[1])  # what every tensor with rows has
-        op = node.ops[0]
-        is_so = least is not None and (
-            (isinstance(op, ast.GtE) and least <= 1) or (isinstance(op, ast.Gt) and least <= 0)
-        )
-        return len(sides) == 2 and is_so and self._tensor(node.left.value) is not None
+        return (type(operator), _integer(right)) in ((ast.GtE, 1), (ast.Gt, 0))
 
     def _leads(self, node: ast.expr) -> bool:
         """Whether a shape begins with the leading dimension of an argument that has rows."""
-        if isinstance(node, ast.IfExp):
-            return self._leads(node.body) and self._leads(node.orelse)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             return self._leads(node.left)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in _OF_DIMENSION:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in _AT_PLACE:
             is_last = len(node.args) > 1 and _integer(node.args[1]) == -1
-            return is_last and self._leads(node.args[0])
+            return is_last and self._shape(node.args[0]) is not None
         if isinstance(node, (ast.List, ast.Tuple)):
             return bool(node.elts) and self._counted(node.elts[0]) is not None
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
-            ends = _integer(node.slice.upper)
-            is_front = node.slice.lower is node.slice.step is None and ends is not None and ends < 0
+            part = node.slice
+            is_front = part.lower is part.step is None and _integer(part.upper) == -1
             return is_front and self._shape(node.value) is not None
-        return (self._shape(node) or self._tensor(node)) is not None
+        return self._shape(node) is not None
 
-    def _behind(self, node: ast.expr) -> None:
-        """What a shape that leads has behind its leading dimension."""
-        if isinstance(node, ast.IfExp):
-            self._condition(node.test)
-            self._behind(node.body)
-            self._behind(node.orelse)
-        elif isinstance(node, ast.BinOp):
-            self._behind(node.left)
-            self._condition(node.right)
-        elif isinstance(node, ast.Call):
-            self._behind(node.args[0])
+    def _led(self, node: ast.expr) -> bool:
+        """The same, where what it asks beside the leading dimension is noted."""
+        if not self._leads(node):
+            return False
+        if isinstance(node, ast.BinOp):
+            self._any(node.right)
+            return self._led(node.left)
+        if isinstance(node, ast.Call):
+            self._needs(self._shape(node.args[0]), 2)
             for argument in node.args[2:]:
-                self._condition(argument)
+                self._any(argument)
         elif isinstance(node, (ast.List, ast.Tuple)):
             name, factors = self._counted(node.elts[0])
             self._needs(name, 2)
             for part in (*factors, *node.elts[1:]):
-                self._condition(part)
+                self._any(part)
         elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
-            self._needs(self._shape(node.value), -_integer(node.slice.upper))
+            self._needs(self._shape(node.value), 1)
+        return True
 
     def _counted(self, node: ast.expr) -> tuple[str, list[ast.expr]] | None:
         """The argument whose rows a size counts, and how often it does."""
-        if name := self._row_count(node):
+        if name := self._count(node):
             return name, []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             for side, other in ((node.left, node.right), (node.right, node.left)):
@@ -151,41 +145,42 @@ class FoldedShapes:
                     return found[0], [*found[1], other]
         return None
 
-    def _row_count(self, node: ast.expr) -> str | None:
+    def _count(self, node: ast.expr) -> str | None:
         """The argument of `x.shape[0]`."""
         is_first = isinstance(node, ast.Subscript) and _integer(node.slice) == 0
         return self._shape(node.value) if is_first else None
 
-    def _place(self, name: str, place: ast.expr) -> None:
-        """A size of an argument, or a part of its shape."""
-        if not isinstance(place, ast.Slice):
-            self._begins(name, _integer(place))
-            self._condition(place)
-        elif place.lower is None or place.step is not None:
+    def _behind(self, name: str, place: ast.expr) -> None:
+        """A size of an argument, or a part of its shape up to the end."""
+        first = place
+        if isinstance(place, ast.Slice):
+            first = place.lower if place.upper is place.step is None else None
+        index = _integer(first)
+        if index is None or index == 0:
             self.examined.add(name)
+            self._any(place)
         else:
-            self._begins(name, _integer(place.lower))
-
-    def _begins(self, name: str, first: int | None) -> None:
-        if first is None or first == 0:
-            self.examined.add(name)
-        else:
-            self._needs(name, 2 if first > 0 else 1 if first == -1 else 1 - first)
+            self._needs(name, 2 if index > 0 else 1 if index == -1 else 1 - index)
 
     def _needs(self, name: str, rank: int) -> None:
         self.least_ranks[name] = max(rank, self.least_ranks.get(name, 0))
+
+    def _examine(self, node: ast.AST) -> None:
+        names = (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+        self.examined.update(self._rows[name] for name in names if name in self._rows)
 
     def _shape(self, node: ast.expr) -> str | None:
         is_shape = isinstance(node, ast.Attribute) and node.attr == "shape"
         return self._tensor(node.value) if is_shape else None
 
     def _tensor(self, node: ast.expr) -> str | None:
-        """The argument with rows that an expression is, or has in its list."""
-        node = node.value if isinstance(node, ast.Subscript) else node
+        """The argument with rows that an expression is, or has at a place that is written out."""
+        if isinstance(node, ast.Subscript):
+            return self._tensor(node.value) if _integer(node.slice) is not None else None
         return self._rows.get(node.id) if isinstance(node, ast.Name) else None
 
 
-def _integer(node: ast.expr | None) -> int | None:
+def _integer(node: ast.AST | None) -> int | None:
     """The value of an integer that is written out."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = _integer(node.operand)

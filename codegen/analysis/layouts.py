@@ -38,6 +38,7 @@ def laid_out(source: Operator, key: str) -> tuple[LaidOut, ...]:
             a.type.is_write,
             a.name,
             _apart(source, a),
+            is_list=a.type.bare().plain not in ("Tensor", "Tensor?"),
         )
         for a in source.func.arguments
         if a.name in layouts

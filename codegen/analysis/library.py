@@ -185,9 +185,16 @@ def _check_namespace(namespace: str, operators: list[Operator], errors: Errors) 
 
 
 def _check_parameters(plans: list[OperatorPlan], errors: Errors) -> None:
-    """`default` and `default_` would both be the C++ parameter `default_`, and torch.compile passes
-    a keyword argument to methods in Python, whose `self` is another."""
+    """`default` and `default_` would both be the C++ parameter `default_`, torch.compile passes a
+    keyword argument to methods in Python, whose `self` is another, and the dispatcher does not look
+    into a list that may be missing."""
     for plan in plans:
+        for argument in plan.operator.func.mutated:
+            if argument.type.bare().plain == "Tensor[]?":
+                with errors.about(str(plan.operator.name)):
+                    message = f"'{argument.name}' is a list that may be missing and is written to"
+                    hint = "torch would not see what is written; take 'Tensor(a!)[]', empty if none"
+                    errors.add(plan.operator.location, message, hint)
         if any(a.is_kwarg_only and a.name == "self" for a in plan.operator.func.arguments):
             with errors.about(str(plan.operator.name)):
                 message = "an argument that is passed by name cannot be called 'self'"

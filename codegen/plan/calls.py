@@ -18,6 +18,7 @@ class LaidOut:
     is_written: bool = False
     argument: str = ""  # in messages
     apart: tuple[str, ...] = ()  # parameters with which a copied one must share no memory
+    is_list: bool = False
 
     @property
     def name(self) -> str:

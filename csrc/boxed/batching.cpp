@@ -304,10 +304,12 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
       }
     }
     const int64_t rank = detail::most_dimensions(with_rows);
-    if (rank == 0) {
-      return call_each(call, results); // no example has a leading dimension
-    }
-    if (!keeps_rule(call, rank)) {
+    // A number has no leading dimension, and promotes otherwise than rows do.
+    const bool any_number =
+        std::any_of(with_rows.begin(), with_rows.end(), [](const at::Tensor& tensor) {
+          return tensor.dim() == 0;
+        });
+    if (rank == 0 || any_number || !keeps_rule(call, rank)) {
       return call_each(call, results);
     }
     if (rank == 1) {
@@ -316,7 +318,7 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
     const c10::SymInt count = row_count(with_rows);
     const bool all_have_it =
         std::all_of(with_rows.begin(), with_rows.end(), [&](const at::Tensor& tensor) {
-          return tensor.dim() > 0 && tensor.sym_size(0) == count;
+          return tensor.sym_size(0) == count;
         });
     return all_have_it ? run_at_once(call, count, results) : call_each(call, results);
   }
@@ -392,23 +394,25 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
     // One that is given twice is one tensor there as well.
     const std::vector<at::Tensor> written = call.written_tensors();
     std::vector<at::Tensor> folded;
-    bool is_copied = false;
     for (const at::Tensor& tensor : written) {
       folded.push_back(needs_no_views ? fold(tensor).clone() : fold(tensor));
-      is_copied = is_copied || !detail::lie_together(batch.front(tensor), folded.back());
     }
-    if (is_copied) {
-      call.check_copied_apart();
-    }
+    bool is_copied = false; // any of those that are folded, written to or not
     const auto fold_given = [&](const at::Tensor& tensor) {
       const size_t place = detail::BatchedCall::place_of(written, tensor);
-      return place < folded.size() ? folded[place] : fold(tensor);
+      const at::Tensor found = place < folded.size() ? folded[place] : fold(tensor);
+      is_copied = is_copied ||
+                  !detail::lie_together(batch.is_batched(tensor) ? batch.front(tensor) : tensor, found);
+      return found;
     };
     std::vector<c10::IValue> physical;
     for (size_t i = 0; i < call.values().size(); ++i) {
       const c10::IValue& value = call.values()[i];
       const bool is_folded = has_rows(call.schema().arguments()[i]);
       physical.push_back(is_folded ? detail::map_boxed_tensors(fold_given, value) : value);
+    }
+    if (is_copied && !written.empty()) {
+      call.check_copied_apart();
     }
     call.run(std::move(physical), restore, results);
   }

@@ -63,6 +63,20 @@ BATCHES = [
     ("last_beside", (0, 0), [(5, 3, 2), (5, 3)]),
     ("last_beside", (0, 0), [(5, 3, 3), (5, 3)]),
     ("last_beside", (0, 0), [(5, 3), (5, 3)]),
+    ("promoted_rows", (0, 0), [(2, 3), (2,)]),
+    ("promoted_rows", (0, 0), [(2, 3, 4), (2, 3)]),
+    ("with_rank", (0, 0), [(2, 3), (2,)]),
+    ("with_rank", (0, 0), [(2, 3), (2, 3)]),
+    ("chosen_even", (0, 0), [(2, 3, 1), (2, 3, 1)]),
+    ("chosen_even", (0, 0), [(2, 2, 3), (2, 2, 3)]),
+    ("up_to", (0, 0), [(2, 2, 2, 2, 2), (2, 2, 1)]),
+    ("front_of_last", (0,), [(2, 3)]),
+    ("front_of_last", (0,), [(2, 3, 4)]),
+    ("replaced_last", (0, 0), [(2, 2), (2, 2, 3)]),
+    ("replaced_last", (0, 0), [(2, 2, 3), (2, 2, 3)]),
+    ("replaced_last", (0, 0), [(2, 3), (2, 3)]),
+    ("like_weight", (0, None), [(3, 4), (3,)]),
+    ("like_weight", (0, None), [(2, 3, 4), (6,)]),
     ("softmax_each", (0, 0), [(5, 3, 2), (5, 4)]),
     ("softmax_each", (0, 0), [(5, 3), (5, 3)]),
 ]
@@ -73,7 +87,8 @@ BATCHES = [
 def test_a_batch_is_what_its_examples_are(name, dims, shapes, traced, ops) -> None:
     torch._dynamo.reset()
     op = getattr(ops, name)
-    tensors = [torch.rand(shape) for shape in shapes]
+    # of two dtypes, for rules that promote
+    tensors = [torch.rand(s, dtype=(torch.float, DOUBLE)[i]) for i, s in enumerate(shapes)]
 
     def batched(*tensors):
         return vmap(lambda *t: op(*t), dims)(*tensors)
@@ -88,6 +103,50 @@ def test_a_batch_is_what_its_examples_are(name, dims, shapes, traced, ops) -> No
     found = called(*tensors)
     found = found if isinstance(found, torch.Tensor) else list(found)
     assert_close(found, expected)
+
+
+LISTS = [
+    ("like_chosen", [(2, 2, 1), (2, 2, 2), (2, 2, 3)], [(2, 2, 1)]),
+    ("like_chosen", [(2, 3, 1), (2, 3, 2)], [(2, 3, 1)]),
+    ("like_chosen_pointwise", [(3, 2), (3, 2)], [(3, 2)]),
+    ("each_chosen", [(2, 2, 3)], [(2, 2, 3), (2, 2, 1)]),
+    ("each_chosen", [(2, 5, 3)], [(2, 2, 3)]),
+]
+
+
+@pytest.mark.parametrize("name, shapes, others", LISTS)
+def test_a_batch_of_lists_is_what_its_examples_are(name, shapes, others, ops) -> None:
+    op, is_list = getattr(ops, name), name == "each_chosen"
+    count = len(shapes)
+    tensors = [torch.rand(s, dtype=(torch.float, DOUBLE)[i % 2])
+               for i, s in enumerate([*shapes, *others])]  # fmt: skip
+
+    def call(*tensors):
+        xs, ys = list(tensors[:count]), list(tensors[count:])
+        found = op(xs, ys) if is_list else op(xs, ys[0])
+        return tuple(found) if is_list else found
+
+    expected = of_each(call, (0,) * len(tensors), *tensors)
+    found = vmap(call)(*tensors)
+    assert_close(list(found) if is_list else found, expected)
+
+
+def test_a_number_beside_rows_alone_is_that_of_each_example(ops) -> None:
+    for shape in ((3, 3), (3, 4), (3, 2, 4)):
+        x, n = torch.zeros(shape), torch.tensor([1.0, 2, 3])
+        expected = torch.stack([ops.row_and_number_(a.clone(), b) for a, b in zip(x, n)])
+        assert_close(vmap(ops.row_and_number_)(x.clone(), n), expected)
+
+
+@pytest.mark.parametrize("read", [lambda b: b.t(), lambda b: b[:1].expand(3, 3)])
+def test_what_is_read_and_copied_shares_no_memory_with_what_is_written(read, ops) -> None:
+    def call(b):
+        b = b.clone()
+        ops.add_rows(b, read(b))
+        return b
+
+    with pytest.raises(RuntimeError, match="portedtest::add_rows: 'y' and 'n' share memory"):
+        vmap(call)(torch.arange(18.0).view(2, 3, 3))
 
 
 def test_results_that_are_no_broadcast_are_refused(ops) -> None:
@@ -135,9 +194,37 @@ def test_a_list_that_may_be_missing_is_read_as_it_is(kind, ops) -> None:
     x = torch.rand(2, 3, dtype=DOUBLE)
     y = lazy(kind, x.clone())
     assert_close(ops.raw_sums_any(x, [y, x]), ops.raw_sums_any(x, [x, x]))
-    ops.doubled_list(x, [y])
-    assert_close(y, 2 * x)
     assert_close(ops.raw_sums_any(x), ops.raw_sums_any(x, []))
+
+
+SHARED = {
+    "the same": lambda c: [c.t(), c.t()],
+    "one object": lambda c: [c.t()] * 2,
+    "in part": lambda c: [c[:, :3], c[:, 1:]],
+    "one is no copy": lambda c: [c, c.t()],
+}
+
+
+@pytest.mark.parametrize("name", ["add_to_all", "add_to_all_"])
+@pytest.mark.parametrize("place", SHARED)
+def test_copies_of_a_list_that_is_written_to_share_no_memory(name, place, ops) -> None:
+    c = torch.zeros(4, 4)
+    with pytest.raises(RuntimeError, match=f"portedtest::{name}: two tensors of '.*' share memory"):
+        getattr(ops, name)(SHARED[place](c), torch.ones(()))
+    assert_close(c, torch.zeros(4, 4))
+    getattr(ops, name)([c[:, :2], c[:, 2:], c[:0].t()], torch.ones(()))
+    assert_close(c, torch.ones(4, 4))
+    getattr(ops, name)([c, c], torch.ones(()))  # laid out so: no copies
+    assert_close(c, torch.full((4, 4), 3.0))
+
+
+def test_strides_of_one_element_say_nothing(ops) -> None:
+    b = torch.arange(20.0).view(4, 5)
+    x, out = b[0:1, ::2], b[0, ::2].unsqueeze(0)
+    assert x.stride() != out.stride()
+    expected = 2 * x
+    ops.copied_strided(x, out=out)
+    assert_close(x, expected)
 
 
 # what is written to and what is read, of a matrix of 4 x 4

@@ -167,6 +167,8 @@ def layout_lines(op: str, arguments: tuple[LaidOut, ...]) -> Iterator[str]:
     for arg in (arg for arg in arguments if arg.apart):
         tensors = ", ".join([arg.parameter, arg.name, *arg.apart])
         yield f'  check_copied("{op}", "{arg.argument}", {tensors});'
+    for arg in (arg for arg in arguments if arg.is_list and arg.is_written):
+        yield f'  check_copied_list("{op}", "{arg.argument}", {arg.parameter}, {arg.name});'
 
 
 def write_back_lines(arguments: tuple[LaidOut, ...]) -> Iterator[str]:

@@ -125,6 +125,34 @@ void check_copied(
   for_each_tensor(check, copied);
 }
 
+/// The same of the tensors of a list that is written to, each with the others.
+template <typename List, typename Copies>
+void check_copied_list(const char* op, const char* name, const List& given, const Copies& copied) {
+  std::vector<at::Tensor> own;
+  for_each_tensor([&own](const at::Tensor& tensor) { own.push_back(tensor); }, given);
+  size_t next = 0;
+  const auto check = [&](const at::Tensor& copy) {
+    const size_t place = next++;
+    const at::Tensor& tensor = own[place];
+    if (!tensor.defined() || copy.is_same(tensor) || tensor.is_meta()) {
+      return;
+    }
+    for (size_t other = 0; other < own.size(); ++other) {
+      const bool is_apart =
+          other == place || !own[other].defined() ||
+          detail::overlap_status(tensor, own[other]) == at::MemOverlapStatus::No;
+      TORCH_CHECK(
+          is_apart,
+          op,
+          ": two tensors of '",
+          name,
+          "' share memory and are written to, and would be copied for the kernel, which needs another "
+          "layout");
+    }
+  };
+  for_each_tensor(check, copied);
+}
+
 inline void write_back(const at::Tensor& argument, const at::Tensor& laid_out) {
   if (!laid_out.is_same(argument)) {
     argument.copy_(laid_out);
@@ -141,14 +169,6 @@ inline void write_back(
 inline void write_back(at::TensorList arguments, const std::vector<at::Tensor>& laid_out) {
   for (size_t i = 0; i < laid_out.size(); ++i) {
     write_back(arguments[i], laid_out[i]);
-  }
-}
-
-inline void write_back(
-    const std::optional<at::TensorList>& arguments,
-    const std::optional<std::vector<at::Tensor>>& laid_out) {
-  if (laid_out.has_value()) {
-    write_back(*arguments, *laid_out);
   }
 }
 

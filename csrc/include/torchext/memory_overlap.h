@@ -150,8 +150,11 @@ inline at::MemOverlapStatus overlap_status(const at::Tensor& a, const at::Tensor
   if (!a.has_storage() || !b.has_storage() || !a.is_alias_of(b)) {
     return at::MemOverlapStatus::No;
   }
-  const bool are_one = a.sizes() == b.sizes() && a.strides() == b.strides() &&
-                       a.storage_offset() == b.storage_offset() && a.itemsize() == b.itemsize();
+  bool are_one = a.sizes() == b.sizes() && a.storage_offset() == b.storage_offset() &&
+                 a.itemsize() == b.itemsize();
+  for (int64_t dim = 0; are_one && dim < a.dim(); ++dim) {
+    are_one = a.size(dim) == 1 || a.stride(dim) == b.stride(dim); // of one element it says nothing
+  }
   if (are_one) {
     return at::MemOverlapStatus::Full;
   }

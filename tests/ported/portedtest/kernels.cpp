@@ -5,7 +5,6 @@
 #include <torch/torch.h>
 
 #include <future>
-#include <algorithm>
 #include <numeric>
 #include <tuple>
 #include <vector>
@@ -520,11 +519,30 @@ at::Tensor raw_sums_any(const at::Tensor& x, std::optional<at::TensorList> n) {
   return at::full({}, sum, x.options());
 }
 
-void doubled_list(const at::Tensor&, std::optional<at::TensorList> n) {
-  for (const at::Tensor& tensor : n.value_or(at::TensorList())) {
-    double* values = tensor.mutable_data_ptr<double>();
-    std::transform(values, values + tensor.numel(), values, [](double v) { return 2 * v; });
+void add_to_all(at::TensorList l, const at::Tensor& n) {
+  for (const at::Tensor& tensor : l) {
+    tensor.add_(n);
   }
+}
+
+at::Tensor& row_and_number_(at::Tensor& self, const at::Tensor& n) {
+  return self.add_(1).add_(n);
+}
+
+void ones_beside_choice(const at::Tensor&, const at::Tensor&, bool, const at::Tensor& out) {
+  out.fill_(1);
+}
+
+void ones_beside_last(at::TensorList, const at::Tensor&, const at::Tensor& out) {
+  out.fill_(1);
+}
+
+std::vector<at::Tensor> each_chosen(at::TensorList xs, at::TensorList ys, bool f) {
+  std::vector<at::Tensor> found;
+  for (const at::Tensor& t : f ? xs : ys) {
+    found.push_back(t.size(0) < 4 ? t.clone() : t.unsqueeze(-1).clone());
+  }
+  return found;
 }
 
 void add_twice(at::Tensor& y, const at::Tensor& n) {
