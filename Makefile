@@ -122,5 +122,4 @@ lint: $(VENV)/.installed
 	$(BIN)/python -m ruff check .
 
 clean:
-	rm -rf build dist *.egg-info torchext/_C.so torchext/_C_python.so torchext/_C.json \
-	    torchext/_C_operators.json torchext/_runtime.so torchext/_runtime.json
+	rm -rf build dist *.egg-info operators/build operators/*.egg-info torchext/_C*

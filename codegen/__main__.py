@@ -195,6 +195,7 @@ def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -
         "python_parts": files.paths("python_part"),
         "python": files.paths("python"),
         "kernels": _kernels(plan),
+        "falls_back": any(kernel.fallback for op in plan.operators for kernel in op.kernels),
     }
     if rejected is not None:
         manifest["rejected"] = rejected

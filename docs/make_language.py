@@ -237,11 +237,10 @@ asks of a shape (`x.dim == 2`, `scale.numel == 1`) is asked of each example, whi
 own where the batch dimension would change the answer. `leading` joins the batch dimension with the
 leading one: `[batch, rows, ...]` is `[batch * rows, ...]` for the kernel. Where all of
 them have one dimension, each is a row, and the batch becomes the leading dimension; beside others a
-tensor of one dimension has a number for each row. An argument that has rows and
-is not batched is expanded; where another tensor, such as a weight, is batched, an example is a number
-without dimensions, the numbers of rows differ, or the rule asks what all rows together may answer
-otherwise (`x.shape[0] % 2 == 0`, `x.numel`, `x.dim == 1` of a row alone), the operator runs for each
-example.
+tensor of one dimension has a number for each row. An argument that has rows and is not batched is
+expanded; where another tensor, such as a weight, is batched, an example is a number without
+dimensions, the numbers of rows differ, or the rule asks what all rows together may answer otherwise
+(`x.shape[0] % 2 == 0`, `x.numel`, `x.dim == 1` of a row alone), the operator runs for each example.
 
 ```yaml
 - func: rms_norm(Tensor input, Tensor? weight=None, float eps=1e-6) -> Tensor

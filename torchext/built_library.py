@@ -86,30 +86,45 @@ def require_fit(path: str) -> BuildRecord:
 def build_it(path: str) -> str:
     """Return the sentence with the command that builds the library at `path` (again)."""
     pip = "python -m pip install --no-build-isolation --no-deps --force-reinstall --no-cache-dir"
-    source = _source(Path(path))
+    folder = Path(path) if os.path.isdir(path) else Path(path).parent
+    source = _source(folder)
     where = "" if source else ", in the folder of its sources,"
-    return f"Build it for this torch{where} with\n    {pip} {source or '.'}"
+    here = "./operators" if _is_own(folder) else "."
+    return f"Build it for this torch{where} with\n    {pip} {source or here}"
 
 
-def _source(path: Path) -> str | None:
-    """Return what pip builds the library from; None where nobody has noted it.
+def _is_own(folder: Path) -> bool:
+    """Whether the library is that of torchext's own operators."""
+    return folder.resolve() == Path(__file__).resolve().parent
+
+
+def _owner(folder: Path) -> str | None:
+    """Return the distribution that the library in a folder is of, if it is installed."""
+    owners = importlib.metadata.packages_distributions().get(folder.name, [])
+    if _is_own(folder):  # a distribution beside that of the package
+        owners = [owner for owner in owners if owner == "torchext-operators"]
+    return owners[0] if owners else None
+
+
+def _source(folder: Path) -> str | None:
+    """Return what pip builds the library in a folder from; None where nobody has noted it.
 
     The origin of a distribution is in its direct_url.json (PEP 610); what has none is an index's.
     """
-    folder = path if path.is_dir() else path.parent
     for parent in [folder, *folder.parents][:3]:
         if (parent / "setup.py").exists():
             return f"-e {shlex.quote(str(parent))}"
-    owners = importlib.metadata.packages_distributions().get(folder.name)
-    if not owners:
+    owner = _owner(folder)
+    if owner is None:
         return None
-    noted = importlib.metadata.distribution(owners[0]).read_text("direct_url.json")
+    noted = importlib.metadata.distribution(owner).read_text("direct_url.json")
     if noted is None:
-        return f"--no-binary {owners[0]} {owners[0]}"
+        return f"--no-binary {owner} {owner}"
     origin = json.loads(noted)
     url = origin["url"]
     if vcs := origin.get("vcs_info"):
-        return shlex.quote(f"{vcs['vcs']}+{url}@{vcs['commit_id']}")
+        inside = f"#subdirectory={part}" if (part := origin.get("subdirectory")) else ""
+        return shlex.quote(f"{vcs['vcs']}+{url}@{vcs['commit_id']}{inside}")
     if url.endswith(".whl"):
         return None
     local = url.startswith("file:")

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 
 from .built_library import build_it, find_library, require_fit
-from .runtime import runtime
+from .runtime import load_beside
 from .toolchain import record
 
 # namespace -> the shared object that was loaded for it first
@@ -29,8 +28,7 @@ def load_library(name_or_path: str | os.PathLike):
     _LOADED.setdefault(built_for.namespace, path)
     if built_for.python is not None:
         _open_python_part(record.python_part_path(path), built_for.namespace)
-    with contextlib.suppress(ImportError):  # without it fallbacks warn on stderr
-        runtime()
+    load_beside(path)  # by which fallbacks warn in Python, else on stderr
     import torch
 
     return getattr(torch.ops, built_for.namespace)

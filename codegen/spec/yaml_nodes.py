@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
-import yaml
+try:
+    import yaml
+except ModuleNotFoundError:
+    message = "the code generator reads its files with pyyaml: python -m pip install pyyaml"
+    raise ModuleNotFoundError(message, name="yaml") from None
 
 from ..errors import Location
 

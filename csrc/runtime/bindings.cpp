@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // torchext._runtime: what torchext/overriding.py, torchext/fallback.py and torchext/testing call.
-#include <torchext/precompiled.h>
 
 #include "expectation.h"
 #include "fallback.h"
@@ -203,7 +202,7 @@ void collect_garbage(PyHeapTypeObject* type) {
 } // namespace
 } // namespace torchext::runtime
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+PYBIND11_MODULE(_runtime, module) {
   using namespace torchext::runtime;
   py::class_<IgnoredWarnings>(module, "IgnoredWarnings")
       .def(py::init<>())

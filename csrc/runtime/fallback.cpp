@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <torchext/precompiled.h>
-
 #include "fallback.h"
 
 #include "recurrent_cells.h"
@@ -103,11 +101,11 @@ void warn_in_python(const std::string& message, const std::string& file, int64_t
   }
 }
 
-constexpr const char* kFile = "torchext.fallback.enable";
+constexpr const char* kRegistrar = "torchext.fallback.enable";
 
 // What ATen asks a device for, and the CPU has not; where the backend has not implemented it.
 void add_left_to_devices(std::vector<torch::Library>& libraries, c10::DispatchKey key) {
-  libraries.emplace_back(torch::Library::IMPL, "aten", key, kFile, 0);
+  libraries.emplace_back(torch::Library::IMPL, "aten", key, kRegistrar, 0);
   const auto is_free = [key](const char* name) {
     const auto op = c10::Dispatcher::singleton().findSchema({std::string("aten::") + name, ""});
     return op.has_value() && !op->hasKernelForDispatchKey(key);
@@ -163,7 +161,7 @@ void enable_fallback(const std::string& device_type) {
       "another fallback is registered for all operators on ",
       key);
   std::vector<torch::Library> libraries;
-  libraries.emplace_back(torch::Library::IMPL, "_", key, kFile, 0);
+  libraries.emplace_back(torch::Library::IMPL, "_", key, kRegistrar, 0);
   libraries.back().fallback(torch::CppFunction::makeFromBoxedFunction<&cpu_fallback<>>());
   add_left_to_devices(libraries, key);
   all.by_key.emplace(key, std::move(libraries));

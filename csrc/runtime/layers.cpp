@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <torchext/precompiled.h>
-
 #include "layers.h"
 
 #include <ATen/ThreadLocalPythonObjects.h>

@@ -18,10 +18,10 @@ PARTS = sorted(compiled_once.PARTS)
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """Two parts that are compiled in no time, and an empty cache."""
+    """The parts, compiled in no time, and an empty cache."""
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     monkeypatch.delenv(cache.SWITCH, raising=False)
-    for part in ("boxed", "python", "include"):
+    for part in (*PARTS, "include"):
         (tmp_path / part).mkdir()
     for part in PARTS:
         (tmp_path / part / "all.cpp").write_text('#include "own.h"\nint answer() { return OWN; }\n')
@@ -74,7 +74,7 @@ def test_it_can_be_switched_off(small, monkeypatch):
 
 def test_what_does_not_compile_is_said_and_left_to_the_library(small, capfd):
     (small / "python" / "own.h").write_text("no C++\n")
-    assert list(objects()) == ["boxed"]
+    assert list(objects()) == ["boxed", "runtime"]
     said = capfd.readouterr().err
     assert "building without the Python part of every library of the cache: " in said
     assert "own.h:1" in said
@@ -91,9 +91,9 @@ def test_the_bound_of_the_cache_is_one_for_each_kind(small):
 def test_a_library_without_the_cache_compiles_them_itself(project):
     build = project.build(TORCHEXT_PRECOMPILED="0", **flags())
     assert build.status == 0, build.text
-    assert {f"{part}/all.cpp" for part in PARTS} <= {
-        "/".join(path.split("/")[-2:]) for path in build.compiled
-    }
+    compiled = {"/".join(path.split("/")[-2:]) for path in build.compiled}
+    assert {"boxed/all.cpp", "python/all.cpp"} <= compiled
+    assert "runtime/all.cpp" not in compiled  # built in place, it calls no fallback
     code = "import torch, sample_ops; print(sample_ops.ops.shift(torch.ones(1), 2.0).item())"
     assert run([sys.executable, "-c", code], project.folder).text == "3.0\n"
 

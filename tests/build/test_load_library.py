@@ -3,13 +3,15 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 import torch
-from sample_project import ROOT, python
+from sample_project import ROOT, python, run
 
 from torchext.library import require_fit
+from torchext.toolchain import cache
 from torchext.toolchain.record import BuildRecord
 
 # Prints the ImportError of a second library and goes on working with the first
@@ -102,17 +104,39 @@ def test_a_library_for_another_torch_is_refused_before_it_is_opened(
     assert "python -m pip install --no-build-isolation --no-deps --force-reinstall" in result.text
 
 
-def test_torchexts_own_module_for_another_torch_is_refused_before_it_is_opened(tmp_path):
-    """What a wheel of torchext finds after torch was replaced under it."""
+@pytest.fixture
+def installed_tool(tmp_path):
+    """The tool beside operators for another torch, as they are after torch was replaced."""
     package = shutil.copytree(
-        ROOT / "torchext", tmp_path / "torchext", ignore=shutil.ignore_patterns("*.so")
+        ROOT / "torchext", tmp_path / "torchext", ignore=shutil.ignore_patterns("_C*")
     )
-    record = json.loads((package / "_runtime.json").read_text())
-    (package / "_runtime.json").write_text(json.dumps({**record, "torch": "2.9.1+cpu"}))
-    (package / "_runtime.so").write_bytes(b"opening this would be another error")
-    result = python("import torchext; torchext.fallback.stats()", tmp_path)
-    assert "ImportError" in result.text and "2.9" in result.text, result.text
-    assert f"but torch {torch.__version__}" in result.text
+    for folder in ("codegen", "csrc"):
+        (package / folder).symlink_to(ROOT / folder)
+    record = json.loads((ROOT / "torchext" / "_C.json").read_text())
+    (package / "_C.json").write_text(json.dumps({**record, "torch": "2.9.1+cpu"}))
+    for name in ("_C.so", "_C_runtime.so"):
+        (package / name).write_bytes(b"opening this would be another error")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_torchexts_own_module_is_compiled_where_no_library_brings_one_that_fits(installed_tool):
+    code = (
+        "import sys, torchext\n"
+        "print(torchext.fallback.stats())\n"
+        "print(sys.modules['torchext._runtime'].__file__)\n"
+    )
+    result = python(code, installed_tool)
+    assert result.status == 0, result.text
+    stats, path = result.text.splitlines()[-2:]
+    assert stats == "{}" and path.startswith(str(cache.folder())), result.text
+
+
+def test_torchexts_own_module_needs_a_compiler_where_nobody_brings_it(installed_tool, tmp_path):
+    command = [sys.executable, "-c", "import torchext; torchext.fallback.stats()"]
+    result = run(command, installed_tool, CXX="no-compiler", TORCHEXT_CACHE_DIR=str(tmp_path / "c"))
+    assert "ImportError: torchext's Python module cannot be compiled: " in result.text
+    assert "CXX=no-compiler is not an executable" in result.text
 
 
 @pytest.mark.parametrize(
@@ -137,9 +161,17 @@ def test_a_torch_that_is_no_release_fits_none_but_itself(version):
             {"url": "https://host/ops", "vcs_info": {"vcs": "git", "commit_id": "1a2b"}},
             " git+https://host/ops@1a2b",
         ),
+        (
+            {
+                "url": "https://host/ops",
+                "vcs_info": {"vcs": "git", "commit_id": "1a2b"},
+                "subdirectory": "operators",
+            },
+            " 'git+https://host/ops@1a2b#subdirectory=operators'",
+        ),
         (None, " --no-binary my-ops my-ops"),
     ],
-    ids=["folder", "wheel", "archive", "repository", "index"],
+    ids=["folder", "wheel", "archive", "repository", "part of a repository", "index"],
 )
 def test_how_to_build_it_is_what_it_was_installed_from(origin, said, tmp_path, monkeypatch):
     package, info = tmp_path / "my_ops", tmp_path / "my_ops-1.dist-info"

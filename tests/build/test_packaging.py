@@ -12,28 +12,62 @@ from sample_project import ROOT, Project, python, run
 pytestmark = pytest.mark.slow
 
 
-def test_the_wheel_holds_library_record_generator_and_headers(torchext_wheel):
-    with zipfile.ZipFile(torchext_wheel) as archive:
-        names = set(archive.namelist())
+# What neither installing the tool nor calling operators may need: the import of one fails.
+WITHOUT = "import sys\nfor name in {}: sys.modules[name] = None\n"
+BUILDS = ("setuptools", "yaml", "ninja")
+
+
+def names_of(wheel) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_the_tools_wheel_is_pure_and_made_without_torch(tmp_path):
+    make = "import setuptools.build_meta as backend\nprint(backend.build_wheel(sys.argv[1]))"
+    code = WITHOUT.format(("torch", "yaml", "ninja")) + make
+    build = run([sys.executable, "-c", code, str(tmp_path)], ROOT)
+    assert build.status == 0, build.text
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    names = names_of(wheel)
     expected = {
-        "torchext/_C.so",
-        "torchext/_C.json",
-        "torchext/_C_operators.json",
-        "torchext/_runtime.so",
-        "torchext/_runtime.json",
         "torchext/py.typed",
         "torchext/codegen/__main__.py",
         "torchext/toolchain/command.py",
+        "torchext/csrc/boxed/all.cpp",
+        "torchext/csrc/python/all.cpp",
+        "torchext/csrc/runtime/all.cpp",
+        "torchext/csrc/testing/device.h",
     }
     assert expected <= names
     headers = {f"torchext/{path.relative_to(ROOT)}" for path in ROOT.glob("csrc/include/**/*.h")}
     assert headers and headers <= names
     assert not [name for name in names if name.startswith(("tests/", "codegen/", "csrc/"))]
+    assert not [name for name in names if name.endswith((".so", ".json"))]
 
 
-def test_installed_wheels_work(clean_python, tmp_path):
+def test_the_operators_are_a_wheel_of_their_own(operators_wheel, torchext_wheel):
+    names = {name for name in names_of(operators_wheel) if ".dist-info/" not in name}
+    beside = ("_C.so", "_C.json", "_C_operators.json", "_C_python.so", "_C_runtime.so")
+    assert names == {f"torchext/{name}" for name in beside}
+    with zipfile.ZipFile(operators_wheel) as archive:
+        (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        needed = archive.read(metadata).decode()
+    version = torchext_wheel.name.split("-")[1]
+    assert f"Requires-Dist: torchext=={version}\n" in needed
+
+
+def test_operators_that_are_not_installed_say_how_they_are(torchext_wheel, tmp_path):
+    with zipfile.ZipFile(torchext_wheel) as archive:
+        archive.extractall(tmp_path)
+    result = python("import torchext.ops", tmp_path)
+    assert "ImportError: torchext holds no built operator library" in result.text, result.text
+    assert result.text.rstrip().endswith(" ./operators")
+
+
+def test_installed_wheels_work_without_what_builds_them(clean_python, tmp_path):
     code = (
-        "import torch, torchext, torchext.ops, sample_ops\n"
+        "import torch\n" + WITHOUT.format(BUILDS) + "import torchext, torchext.ops, sample_ops\n"
         f"assert {str(ROOT)!r} not in torchext.__file__, torchext.__file__\n"
         "x = torch.ones(2, 4)\n"
         "torch.testing.assert_close(torchext.ops.mul(x, x), x)\n"
@@ -41,8 +75,20 @@ def test_installed_wheels_work(clean_python, tmp_path):
         "with torchext.override('aten::add.Tensor', lambda a, b: torch.mul(a, b)):\n"
         "    torch.testing.assert_close(x + x, x)\n"
     )
-    result = python(code, tmp_path, clean_python)
+    result = run([clean_python, "-c", code], tmp_path, PATH=str(tmp_path))
     assert result.status == 0, result.text
+
+
+def test_a_users_wheel_brings_what_overrides_need(clean_python, tmp_path):
+    code = (
+        "import sys, torch, sample_ops\n"
+        "assert 'sample_ops' in sys.modules['torchext._runtime'].__file__\n"
+        "import torchext\n"
+        "with torchext.override('sample_ops::scale', lambda x, factor: x - factor):\n"
+        "    print(sample_ops.ops.scale(torch.ones(1), 2.0).item())\n"
+    )
+    result = run([clean_python, "-c", code], tmp_path, PATH=str(tmp_path))
+    assert (result.status, result.text) == (0, "-1.0\n"), result.text
 
 
 def test_a_user_builds_against_the_installed_wheel(clean_python, tmp_path):
@@ -74,9 +120,7 @@ def test_the_source_distribution_holds_what_a_build_needs(tmp_path):
     needed |= {"native_functions.yaml", "derivatives.yaml", "setup.py", "Makefile", "LICENSE"}
     assert needed - names == set()
     assert not [
-        name
-        for name in names
-        if name.endswith((".so", ".o", "_C.json", "_runtime.json", "_operators.json"))
+        name for name in names if name.endswith((".so", ".o", "_C.json", "_operators.json"))
     ]
 
 

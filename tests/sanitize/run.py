@@ -24,7 +24,7 @@ COPIED = ("codegen", "csrc", "torchext", "tests/ops", "tests/sanitize", "tests/l
           "tests/fallback", "tests/conftest.py", "tests/first_device.py", "tests/library_build.py",
           "setup.py", "pyproject.toml", "native_functions.yaml",
           "derivatives.yaml", "README.md", "LICENSE")  # fmt: skip
-BUILT = shutil.ignore_patterns("*.so", "_C*.json", "_runtime.json", "__pycache__", "build")
+BUILT = shutil.ignore_patterns("*.so", "_C*.json", "__pycache__", "build")
 # -O1: at -O3 frames are missing. vptr: types that cross libraries of hidden visibility differ.
 FLAGS = {
     "address": "-fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer -O1 -g1",

@@ -9,7 +9,7 @@ own object still lists all sources, `.cu` included, when a source distribution a
 from __future__ import annotations
 
 import copy
-import dataclasses
+import itertools
 import logging
 import os
 import shlex
@@ -31,12 +31,15 @@ from .build_log import BuildLog  # noqa: E402
 from .diagnosis import explain  # noqa: E402
 from .generate import generate  # noqa: E402
 from .one_build import one_build  # noqa: E402
-from .op_library import OpLibrary, PythonModule  # noqa: E402
+from .op_library import OpLibrary  # noqa: E402
 
 _INCLUDES_PYTHON = "-DTORCH_API_INCLUDE_EXTENSION_H"
 # What torch's command and the linker raise for a failure that is not a bug of ours
 BUILD_FAILURES = (BaseError, CCompilerError, OSError, RuntimeError, ValueError,
                   subprocess.CalledProcessError)  # fmt: skip
+
+# Where the parts that need Python are, beside the library, which does not.
+_FOR_PYTHON = {"python": record.python_part_path, "runtime": record.runtime_path}
 
 
 def _has_library(extensions) -> bool:
@@ -109,8 +112,6 @@ class BuildExtension(cpp_extension.BuildExtension):
         device = "cuda" if self.cuda.home else "cpu"
         prepared.library_dirs = [*library.library_dirs, *cpp_extension.library_paths(device)]
         prepared.libraries = [*library.libraries, *self.platform.torch_libraries]
-        if isinstance(library, PythonModule):
-            prepared.libraries += self.platform.python_libraries
         # in the command, so that another version's headers compile everything, however old they are
         macros = [("TORCHEXT_BUILT_BY", torchext.__version__)]
         if self.cuda.home:
@@ -132,20 +133,20 @@ class BuildExtension(cpp_extension.BuildExtension):
         headers = precompiled.include_dirs(**chosen)
         manifest = prepared.manifest
         prepared.include_dirs = [*headers, *self._include_dirs(prepared)]
-        needed = {"boxed": manifest.sources, "python": manifest.python_sources}
-        parts = [part for part, sources in needed.items() if sources]
-        prepared.objects = compiled_once.objects(parts, headers, **chosen)
-        for part in parts:
+        prepared.generated = {"boxed": manifest.sources}
+        if manifest.python_sources:
+            prepared.generated["python"] = manifest.python_sources
+        # Who installs may have no compiler; in place it is compiled when something asks for it.
+        if manifest.falls_back or not self.is_in_place:
+            prepared.generated["runtime"] = []
+        prepared.objects = compiled_once.objects([*prepared.generated], headers, **chosen)
+        for part, sources in prepared.generated.items():
             if part not in prepared.objects:
-                needed[part] = [*needed[part], compiled_once.source(part)]
-        prepared.manifest = dataclasses.replace(
-            manifest, sources=needed["boxed"], python_sources=needed["python"]
-        )
+                prepared.generated[part] = [*sources, compiled_once.source(part)]
 
     def _sources(self, prepared: OpLibrary) -> list[str]:
-        manifest = prepared.manifest
         # first what its author wrote, whose mistakes then come after seconds
-        sources = [*sorted(prepared.sources), *manifest.sources, *manifest.python_sources]
+        sources = [*sorted(prepared.sources), *itertools.chain(*prepared.generated.values())]
         if not self.cuda.home:
             sources = [path for path in sources if not path.endswith(".cu")]
         # the object of a path that leads out of the project would be outside of the folder of them
@@ -198,10 +199,9 @@ class BuildExtension(cpp_extension.BuildExtension):
     def _compile(self, ext: OpLibrary) -> dict[str, str]:
         """Compile what changed; ninja knows. Return the object of each source."""
         sources = ext.sources
-        flags = ext.extra_compile_args
-        if not isinstance(ext, PythonModule):
-            # of cpp_extension's, by which <torch/torch.h> includes Python, which is not linked
-            flags = {k: [f for f in v if f != _INCLUDES_PYTHON] for k, v in flags.items()}
+        # of cpp_extension's, by which <torch/torch.h> includes Python, which is not linked
+        given = ext.extra_compile_args.items()
+        flags = {k: [flag for flag in v if flag != _INCLUDES_PYTHON] for k, v in given}
         objects = self.compiler.compile(
             sources,
             output_dir=self._folder(ext),
@@ -215,19 +215,17 @@ class BuildExtension(cpp_extension.BuildExtension):
     def _link(self, ext: OpLibrary, object_of: dict[str, str]) -> str:
         """Link `ext` beside its objects, where each torch has its own; return the library."""
         library = os.path.join(self._folder(ext), os.path.basename(self.get_ext_filename(ext.name)))
-        for_python = [object_of.pop(source) for source in ext.manifest.python_sources]
-        objects = list(object_of.values())
-        for part, objects_of_part in (("boxed", objects), ("python", for_python)):
-            if part in ext.objects:
-                # a copy, since the cache may forget it
-                own = os.path.join(self._folder(ext), f"{part}.o")
-                linking.copy_changed(ext.objects[part], own)
-                objects_of_part.append(own)
-        platform, environs = self.platform, shlex.split(os.environ.get("LDFLAGS", ""))
-        is_module = isinstance(ext, PythonModule)
+        for_python = {
+            part: self._objects_of(ext, part, object_of)
+            for part in ("python", "runtime")
+            if part in ext.generated
+        }
+        objects = [*self._objects_of(ext, "boxed", object_of), *object_of.values()]
+        environs = shlex.split(os.environ.get("LDFLAGS", ""))
+        platform = self.platform
         command = [
             os.environ["CXX"],
-            *(platform.python_link_flags if is_module else platform.link_flags),
+            *platform.link_flags,
             *objects,
             *(f"-L{folder}" for folder in ext.library_dirs),
             *(f"-l{name}" for name in ext.libraries),
@@ -235,36 +233,53 @@ class BuildExtension(cpp_extension.BuildExtension):
             *environs,
         ]
         linking.link(command, objects, library, platform.cpp_runtime)
-        if for_python:
+        for part, objects in for_python.items():
             command = [
                 os.environ["CXX"],
                 *platform.python_link_flags,
-                *map(os.path.abspath, for_python),
+                *map(os.path.abspath, objects),
                 *(f"-L{folder}" for folder in cpp_extension.library_paths("cpu")),
                 *(f"-l{name}" for name in (*platform.torch_libraries, *platform.python_libraries)),
                 *environs,
             ]
-            linking.link_python_part(
-                command, for_python, library, platform.cpp_runtime, platform.origin
-            )
-        else:
-            linking.remove(record.python_part_path(library))
+            if part == "python":
+                linking.link_python_part(
+                    command, objects, library, platform.cpp_runtime, platform.origin
+                )
+            else:
+                linking.link(command, objects, record.runtime_path(library), platform.cpp_runtime)
+        for part, path_of in _FOR_PYTHON.items():
+            if part not in for_python:
+                linking.remove(path_of(library))
         for path in ext.manifest.python:
             stem, _ = os.path.splitext(library)
             linking.copy(path, f"{stem}_{os.path.basename(path)}")
         return library
 
+    def _objects_of(self, ext: OpLibrary, part: str, object_of: dict[str, str]) -> list[str]:
+        """Take the objects of a part out of `object_of`, and add the one of the cache."""
+        compiled = filter(object_of.__contains__, ext.generated[part])  # `.cu` may be left out
+        objects = [object_of.pop(source) for source in compiled]
+        if part in ext.objects:
+            # a copy, since the cache may forget it
+            own = os.path.join(self._folder(ext), f"{part}.o")
+            linking.copy_changed(ext.objects[part], own)
+            objects.append(own)
+        return objects
+
     def _record(self, ext: OpLibrary) -> record.BuildRecord:
-        cuda_kernels = self.cuda.home is not None
-        needs_python = isinstance(ext, PythonModule) or bool(ext.manifest.python_sources)
         return record.of_installed_torch(
-            ext.namespace, torchext.__version__, cuda_kernels, needs_python
+            ext.namespace,
+            torchext.__version__,
+            cuda_kernels=self.cuda.home is not None,
+            python_part="python" in ext.generated,
+            runtime="runtime" in ext.generated,
         )
 
     def _install(self, built: str, target: str, text: str) -> None:
         """Copy a library and what belongs to it, and write the record."""
         files, absent = {built: target}, []
-        for path_of in (record.python_part_path, record.operator_table_path):
+        for path_of in (*_FOR_PYTHON.values(), record.operator_table_path):
             if os.path.exists(path_of(built)):
                 files[path_of(built)] = path_of(target)
             else:
@@ -315,7 +330,7 @@ class BuildExtension(cpp_extension.BuildExtension):
 
 
 def _beside(library: str) -> list[str]:
-    """Return what belongs to a library that is built: its record, and its Python part and table of
-    operators if it has them."""
-    parts = [record.python_part_path(library), record.operator_table_path(library)]
+    """Return what belongs to a library that is built: its record, and of what it has for Python and
+    the table of operators what is there."""
+    parts = [path_of(library) for path_of in (*_FOR_PYTHON.values(), record.operator_table_path)]
     return [record.record_path(library), *filter(os.path.exists, parts)]

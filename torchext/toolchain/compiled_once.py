@@ -2,8 +2,8 @@
 """The C++ that every library has alike, compiled once for a torch, a compiler and its flags.
 
 csrc/boxed are the kernels that serve every schema, csrc/python what makes Python objects of what a
-node saved. An object of each is in the cache, which a build in place fills; where it is not, a
-library compiles the source itself.
+node saved, csrc/runtime torchext's own Python module. An object of each is in the cache, which a
+build in place fills; where it is not, a library compiles the source itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from . import cache, csrc
 from .compilation import Compiler
 
 # With what each is called.
-PARTS = {"boxed": "the kernels of every library", "python": "the Python part of every library"}
+PARTS = {
+    "boxed": "the kernels of every library",
+    "python": "the Python part of every library",
+    "runtime": "torchext's Python module",
+}
 _OBJECT = "all.o"
 # Compiled so they take two thirds of the time. What they do is torch's to optimise: a call under
 # torch.vmap takes as long, and one of an in-place form that `autogen:` declares 0.05 microseconds
@@ -31,6 +35,18 @@ def source(part: str) -> str:
     return str(csrc.folder(part) / "all.cpp")
 
 
+def quickly(flags: Iterable[str]) -> list[str]:
+    """Return the flags by which the parts are compiled for a library that has these."""
+    return [_FASTER_TO_COMPILE.get(flag, flag) for flag in flags]
+
+
+def include_dirs() -> list[str]:
+    """Return the folders of the headers that the parts include, but for torch's."""
+    include = csrc.folder("include")
+    own = [include, include / "torchext" / "replacements", sysconfig.get_paths()["include"]]
+    return [str(path) for path in own]
+
+
 def objects(
     parts: list[str], headers: list[str], compiler: str, flags: Iterable[str], is_made: bool = True
 ) -> dict[str, str]:
@@ -38,10 +54,8 @@ def objects(
 
     `compiler`, `flags` and `is_made` as of precompiled.include_dirs, which gives `headers`.
     """
-    chosen = Compiler.with_flags(compiler, (_FASTER_TO_COMPILE.get(flag, flag) for flag in flags))
-    include = csrc.folder("include")
-    own = [include, include / "torchext" / "replacements", sysconfig.get_paths()["include"]]
-    folders = [f"-I{path}" for path in (*headers, *own)]
+    chosen = Compiler.with_flags(compiler, quickly(flags))
+    folders = [f"-I{path}" for path in (*headers, *include_dirs())]
 
     def made(part: str) -> Path | None:
         def make(folder: Path) -> list[str]:

@@ -22,12 +22,12 @@ class Manifest:
     python: list[str]
     # one dictionary a kernel: name, prototype, schema, location, key
     kernels: list[dict]
+    # whether an operator has `cpu_fallback`, which warns
+    falls_back: bool
 
 
 def generate(library: OpLibrary) -> Manifest:
     """Write the generated code of `library`; errors in the specs end the build, already printed."""
-    if library.native_functions is None:
-        return Manifest([], [], [], [], [])
     from torchext.codegen.__main__ import main
 
     out = library.manifest_dir
@@ -53,4 +53,5 @@ def read_manifest(out: str) -> Manifest:
         include_dirs=inside(content["include_dirs"]),
         python=inside(content["python"]),
         kernels=content["kernels"],
+        falls_back=content["falls_back"],
     )

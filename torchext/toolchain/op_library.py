@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""OpLibrary: what a setup.py says about one operator library. Imports neither torch nor codegen.
-
-PythonModule is what torchext itself has beside its library.
-"""
+"""OpLibrary: what a setup.py says about one operator library. Imports neither torch nor codegen."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ class OpLibrary(Extension):
         name: str,
         *,
         namespace: str,
-        native_functions: str | None,
+        native_functions: str,
         derivatives: str | None = None,
         sources: Iterable[str] = (),
         **options,
@@ -56,14 +53,6 @@ class OpLibrary(Extension):
     def manifest_dir(self) -> str:
         """Where the generated code of this library goes, relative to the project."""
         return os.path.join("build", "generated", self.namespace)
-
-
-class PythonModule(OpLibrary):
-    """A Python module in C++ that uses torch: compiled, recorded and copied like a library."""
-
-    def __init__(self, name: str, *, sources: Iterable[str], **options):
-        package = name.partition(".")[0]
-        super().__init__(name, namespace=package, native_functions=None, sources=sources, **options)
 
 
 def expand(patterns: Iterable[str]) -> tuple[list[str], list[str]]:

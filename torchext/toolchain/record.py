@@ -32,6 +32,8 @@ class BuildRecord:
     cuda_kernels: bool
     # the Python that the library's Python part is for, as file names have it; None: there is none
     python: str | None = None
+    # the same of torchext's own Python module, where the library brings it
+    runtime: str | None = None
 
     def to_json(self) -> str:
         major_minor = {"torch_major_minor": major_minor_of(self.torch)}
@@ -73,11 +75,16 @@ class BuildRecord:
 
 
 def of_installed_torch(
-    namespace: str, torchext_version: str, cuda_kernels: bool, python_part: bool = False
+    namespace: str,
+    torchext_version: str,
+    cuda_kernels: bool = False,
+    python_part: bool = False,
+    runtime: bool = False,
 ) -> BuildRecord:
     """Return the record of a library built now, with the installed torch and this Python."""
     import torch
 
+    this_python = sysconfig.get_config_var("SOABI")
     return BuildRecord(
         namespace=namespace,
         torchext=torchext_version,
@@ -85,7 +92,8 @@ def of_installed_torch(
         cuda=torch.version.cuda,
         cxx11_abi=torch.compiled_with_cxx11_abi(),
         cuda_kernels=cuda_kernels,
-        python=sysconfig.get_config_var("SOABI") if python_part else None,
+        python=this_python if python_part else None,
+        runtime=this_python if runtime else None,
     )
 
 
@@ -98,6 +106,13 @@ def python_part_path(library: str) -> str:
     """Return the path of the Python part of a shared object: `_C.so` -> `_C_python.so`."""
     stem, suffix = os.path.splitext(library)
     return f"{stem}_python{suffix}"
+
+
+def runtime_path(library: str) -> str:
+    """Return the path of torchext's own Python module beside a shared object: `_C.so` ->
+    `_C_runtime.so`."""
+    stem, suffix = os.path.splitext(library)
+    return f"{stem}_runtime{suffix}"
 
 
 def operator_table_path(library: str) -> str:
