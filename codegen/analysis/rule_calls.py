@@ -11,7 +11,7 @@ import itertools
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
 from ..errors import Errors
-from ..plan.calls import Expected, StructuredCall
+from ..plan.calls import Expected, StructuredCall, home_of
 from ..plan.library import KernelPlan, Parameter, RulePlan, Signature
 from ..schema.schema import Argument
 from ..spec.dispatch_keys import BACKENDS, is_guarded, needs_cuda
@@ -25,7 +25,7 @@ from .rules import (
     ruled_results,
     rules_list,
 )
-from .signatures import checked_tensors, home_of, optional_tensors, signature_of
+from .signatures import checked_tensors, optional_tensors, signature_of
 
 _COMPOSITE = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 

@@ -10,13 +10,6 @@ from ..plan.autograd import Tensors
 from ..plan.library import Parameter, Signature
 from ..spec.model import Operator
 
-_HOMES = {"CPU": "kCPU", "CUDA": "kCUDA", "Meta": "kMeta"}
-
-
-def home_of(key: str) -> str:
-    """Where the results of a dispatch key's kernel live: a value of torchext::Home."""
-    return _HOMES.get(key, "kOther")
-
 
 def signature_of(operator: Operator, symint: bool = True) -> Signature | None:
     """The C++ function type of an operator's calls; None where a type has no C++ spelling."""

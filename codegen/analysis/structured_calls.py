@@ -12,13 +12,13 @@ from types import MappingProxyType
 
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
-from ..plan.calls import StructuredCall
+from ..plan.calls import StructuredCall, home_of
 from ..plan.library import KernelPlan, Signature
 from ..schema.schema import Argument
 from ..spec.dispatch_keys import is_guarded, needs_cuda
 from ..spec.model import Operator
 from .layouts import laid_out
-from .signatures import checked_tensors, home_of
+from .signatures import checked_tensors
 from .structured import COMPOSITE, Group
 
 

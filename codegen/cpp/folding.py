@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 WIDTH = 100
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'')
@@ -24,8 +25,10 @@ def fold(text: str) -> str:
 
 
 def _fold_line(line: str, is_formula: bool = False) -> str:
-    if line.lstrip().startswith(("//", "#")):
+    if line.startswith("#"):
         return line
+    if line.lstrip().startswith("//"):
+        return _fold_comment(line)
     indent = line[: len(line) - len(line.lstrip())]
     if is_formula or " ? " in line:  # as its author wrote it, all on the line of the spec
         return f"{indent}// clang-format off\n{line}\n{indent}// clang-format on"
@@ -40,6 +43,14 @@ def _fold_line(line: str, is_formula: bool = False) -> str:
         return f"{head}\n{together}"
     lines = [fold(f"{indent}{_INDENT}{argument},") for argument in arguments]
     return "\n".join([head, *lines])[:-1] + tail
+
+
+def _fold_comment(line: str) -> str:
+    """A comment whose words go on in the next line."""
+    begin = line[: line.index("//") + 2]
+    words = {"break_long_words": False, "break_on_hyphens": False}
+    lines = textwrap.wrap(line, WIDTH, subsequent_indent=f"{begin}     ", **words)
+    return "\n".join(lines)
 
 
 def _after_assignment(line: str, indent: str) -> str | None:

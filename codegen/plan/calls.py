@@ -8,6 +8,13 @@ from dataclasses import dataclass
 
 from ..schema.schema import OperatorName
 
+_HOMES = {"CPU": "kCPU", "CUDA": "kCUDA", "Meta": "kMeta"}
+
+
+def home_of(key: str) -> str:
+    """Where the tensors of a dispatch key's kernel live: a value of torchext::Home."""
+    return _HOMES.get(key, "kOther")
+
 
 @dataclass(frozen=True)
 class LaidOut:

@@ -22,6 +22,7 @@ from .calls import (
     Returned,
     StructuredCall,
     TracedView,
+    home_of,
 )  # fmt: skip
 
 
@@ -51,6 +52,11 @@ class Signature:
         """The function type: `at::Tensor(const at::Tensor&, int64_t)`."""
         return f"{self.result}({', '.join(p.type for p in self.parameters)})"
 
+    @property
+    def pointer(self) -> str:
+        """The type of a pointer to such a function."""
+        return self.type.replace("(", " (*)(", 1)
+
     def prototype(self, name: str, defaults: bool = False) -> str:
         """A declaration without semicolon."""
         parts = [
@@ -60,8 +66,7 @@ class Signature:
         return f"{self.result} {name}({', '.join(parts)})"
 
     @property
-    def names(self) -> str:
-        """The parameter names, to pass them on."""
+    def names(self) -> str:  # to pass them on
         return ", ".join(p.name for p in self.parameters)
 
 
@@ -94,6 +99,10 @@ class KernelPlan:
     viewed: tuple[str, ...] = ()  # parameters that the kernel's only result is a view of
     view_function: str = "distinct_view"  # what makes another tensor of such a result
     speaks_for: bool = False  # errors of the private operators it calls are those of the operator
+
+    @property
+    def home(self) -> str:  # where its tensors live: a value of torchext::Home
+        return home_of(self.key)
 
     @property
     def declared(self) -> Signature | None:

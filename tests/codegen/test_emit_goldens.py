@@ -236,7 +236,8 @@ class OperatorHandle;
 
 namespace goldens::native {
 
-// native_functions.yaml:9: CPU: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// native_functions.yaml:9: CPU: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *,
+//     float eps=1e-6) -> (Tensor blended, Tensor total)
 ::std::tuple<at::Tensor, at::Tensor> blend_symint(
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight,
@@ -247,7 +248,8 @@ namespace goldens::native {
 
 namespace other::native {
 
-// native_functions.yaml:9: XPU: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// native_functions.yaml:9: XPU: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *,
+//     float eps=1e-6) -> (Tensor blended, Tensor total)
 ::std::tuple<at::Tensor, at::Tensor> blend(
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight,
@@ -284,7 +286,8 @@ class OperatorHandle;
 
 namespace goldens::meta {
 
-// native_functions.yaml:48: the meta function of extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: the meta function of extremes.out(Tensor self, Tensor? weight, int dim,
+//     *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 struct structured_extremes : public torchext::MetaBase {
   struct precomputed_values {
     int64_t dim{};
@@ -317,7 +320,8 @@ struct structured_extremes : public torchext::MetaBase {
 
 namespace goldens::native {
 
-// native_functions.yaml:48: the CPU kernel of extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: the CPU kernel of extremes.out(Tensor self, Tensor? weight, int dim, *,
+//     Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 struct structured_extremes_cpu : public ::goldens::meta::structured_extremes {
   void impl(
       const at::Tensor& self,
@@ -328,7 +332,8 @@ struct structured_extremes_cpu : public ::goldens::meta::structured_extremes {
       const at::Tensor& most);
 };
 
-// native_functions.yaml:48: the XPU kernel of extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: the XPU kernel of extremes.out(Tensor self, Tensor? weight, int dim, *,
+//     Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 struct structured_extremes_xpu : public ::goldens::meta::structured_extremes {
   void impl(
       const at::Tensor& self,
@@ -396,7 +401,8 @@ class OperatorHandle;
 
 namespace goldens::native {
 
-// native_functions.yaml:24: CompositeImplicitAutograd: halve(Tensor self, *, bool default=True) -> Tensor
+// native_functions.yaml:24: CompositeImplicitAutograd: halve(Tensor self, *, bool default=True) ->
+//     Tensor
 at::Tensor halve(const at::Tensor& self, bool default_);
 
 } // namespace goldens::native
@@ -427,7 +433,8 @@ class OperatorHandle;
 namespace goldens::native {
 
 // native_functions.yaml:57: CPU: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
-// native_functions.yaml:57: CPU: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: CPU: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!)
+//     out) -> Tensor(a!)
 void halved_cpu(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
@@ -435,7 +442,8 @@ void halved_cpu(
     const at::Tensor& out);
 
 // native_functions.yaml:57: CUDA: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
-// native_functions.yaml:57: CUDA: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: CUDA: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!)
+//     out) -> Tensor(a!)
 void halved_symint(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
@@ -539,7 +547,8 @@ class OperatorHandle;
 
 namespace goldens::meta {
 
-// native_functions.yaml:37: the meta function of scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: the meta function of scale.out(Tensor self, Scalar factor, *,
+//     Tensor(a!) out) -> Tensor(a!)
 struct structured_scale : public at::TensorIteratorBase {
   void meta(const at::Tensor& self, const at::Scalar& factor);
 };
@@ -548,12 +557,14 @@ struct structured_scale : public at::TensorIteratorBase {
 
 namespace goldens::native {
 
-// native_functions.yaml:37: the CPU kernel of scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: the CPU kernel of scale.out(Tensor self, Scalar factor, *, Tensor(a!)
+//     out) -> Tensor(a!)
 struct structured_ufunc_scale_CPU : public ::goldens::meta::structured_scale {
   void impl(const at::Tensor& self, const at::Scalar& factor, const at::Tensor& out);
 };
 
-// native_functions.yaml:37: the CUDA kernel of scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:37: the CUDA kernel of scale.out(Tensor self, Scalar factor, *, Tensor(a!)
+//     out) -> Tensor(a!)
 struct structured_ufunc_scale_CUDA : public ::goldens::meta::structured_scale {
   void impl(const at::Tensor& self, const at::Scalar& factor, const at::Tensor& out);
 };
@@ -585,7 +596,8 @@ class OperatorHandle;
 
 namespace goldens::native {
 
-// native_functions.yaml:74: CUDA: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
+// native_functions.yaml:74: CUDA: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!),
+//     Tensor(b!))
 ::std::tuple<at::Tensor&, at::Tensor&> swap(at::Tensor& first, at::Tensor& second);
 
 } // namespace goldens::native
@@ -814,7 +826,8 @@ const bool registered_batching_0 =
             self.generated(register_functionalization),
             """\
 === src/functionalize_0.cpp
-// Generated by codegen.emit.register_functionalization from native_functions.yaml and derivatives.yaml.
+// Generated by codegen.emit.register_functionalization from native_functions.yaml and
+//     derivatives.yaml.
 // Do not edit: change the specs and run the code generator (python -m codegen) again.
 // This file is free of conditions: use it under any licence.
 
@@ -900,7 +913,8 @@ const bool registered_traced_forms_0 =
 
 namespace torchext::generated::goldens::operators {
 
-// native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
+//     eps=1e-6) -> (Tensor blended, Tensor total)
 struct TORCHEXT_API blend {
   using schema = ::std::tuple<at::Tensor, at::Tensor>(
       at::TensorList, const ::std::optional<at::Tensor>&, c10::SymIntArrayRef, double);
@@ -921,7 +935,8 @@ struct TORCHEXT_API blend {
 
 namespace goldens {
 
-/// blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+/// blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor
+//     blended, Tensor total)
 inline ::std::tuple<at::Tensor, at::Tensor> blend(
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight = {},
@@ -931,7 +946,8 @@ inline ::std::tuple<at::Tensor, at::Tensor> blend(
       parts, weight, torchext::fixed_list<2>(size), eps);
 }
 
-/// blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+/// blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor
+//     blended, Tensor total)
 inline ::std::tuple<at::Tensor, at::Tensor> blend_symint(
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight = {},
@@ -966,7 +982,8 @@ inline ::std::tuple<at::Tensor, at::Tensor> blend_symint(
 
 namespace torchext::generated::goldens::operators {
 
-// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
+//     most)
 struct TORCHEXT_API extremes {
   using schema = ::std::tuple<at::Tensor, at::Tensor>(
       const at::Tensor&, const ::std::optional<at::Tensor>&, int64_t);
@@ -979,7 +996,8 @@ struct TORCHEXT_API extremes {
       int64_t dim);
 };
 
-// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least,
+//     Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 struct TORCHEXT_API extremes_out {
   using schema = ::std::tuple<at::Tensor&, at::Tensor&>(
       const at::Tensor&, const ::std::optional<at::Tensor>&, int64_t, at::Tensor&, at::Tensor&);
@@ -1008,7 +1026,8 @@ inline ::std::tuple<at::Tensor, at::Tensor> extremes(
   return ::torchext::generated::goldens::operators::extremes::call(self, weight, dim);
 }
 
-/// extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+/// extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) ->
+//     (Tensor(a!) least, Tensor(b!) most)
 inline ::std::tuple<at::Tensor&, at::Tensor&> extremes_out(
     at::Tensor& least,
     at::Tensor& most,
@@ -1138,7 +1157,8 @@ struct TORCHEXT_API halved {
       c10::SymInt n);
 };
 
-// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) ->
+//     Tensor(a!)
 struct TORCHEXT_API halved_out {
   using schema =
       at::Tensor&(const at::Tensor&, const ::std::optional<at::Tensor>&, c10::SymInt, at::Tensor&);
@@ -1451,7 +1471,8 @@ at::Tensor mul_Tensor::redispatch(
   return handle.redispatch(keys, self, other);
 }
 
-// native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
+//     eps=1e-6) -> (Tensor blended, Tensor total)
 ::std::tuple<at::Tensor, at::Tensor> blend::call(
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight,
@@ -1541,7 +1562,8 @@ at::Tensor& scale_out::redispatch(
   return handle.redispatch(keys, self, factor, out);
 }
 
-// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
+//     most)
 ::std::tuple<at::Tensor, at::Tensor> extremes::call(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
   static const auto handle = operator_handle<schema>("goldens::extremes", "");
@@ -1557,7 +1579,8 @@ at::Tensor& scale_out::redispatch(
   return handle.redispatch(keys, self, weight, dim);
 }
 
-// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least,
+//     Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 ::std::tuple<at::Tensor&, at::Tensor&> extremes_out::call(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
@@ -1595,7 +1618,8 @@ at::Tensor halved::redispatch(
   return handle.redispatch(keys, self, weight, n);
 }
 
-// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) ->
+//     Tensor(a!)
 at::Tensor& halved_out::call(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
@@ -1799,19 +1823,67 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 namespace torchext::generated::goldens {
 namespace {
 
-constexpr Dtypes dtypes_0{at::ScalarType::Float, at::ScalarType::Double};
+namespace native = ::goldens::native;
+
+constexpr Dtypes dtypes_0{
+    at::kFloat, at::kDouble};
 constexpr Dtypes dtypes_1{
-    at::ScalarType::Float, at::ScalarType::Double, at::ScalarType::Half, at::ScalarType::BFloat16};
-constexpr Dtypes dtypes_2{at::ScalarType::Float};
+    at::kFloat, at::kDouble, at::kHalf, at::kBFloat16};
+constexpr Dtypes dtypes_2{
+    at::kFloat};
 
 // native_functions.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
-at::Tensor cpu_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
-  check_defined("goldens::mul.Tensor", "self", self);
-  check_defined("goldens::mul.Tensor", "other", other);
-  return ::goldens::native::mul(self, other);
+template <auto kKernel, Home kHome>
+at::Tensor wrapper_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
+  check_defined("goldens::mul.Tensor", "self, other", self, other);
+  check_same_device<kHome>("goldens::mul.Tensor", "self, other", self, other);
+  const SelectedDevice<kHome> guard(self);
+  return kKernel(self, other);
 }
 
-// native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// native_functions.yaml:24: halve(Tensor self, *, bool default=True) -> Tensor
+at::Tensor wrapper_halve(const at::Tensor& self, bool default_) {
+  check_defined("goldens::halve", "self", self);
+  return native::halve(self, default_);
+}
+
+// native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
+template <typename Kernel, Home kHome>
+at::Tensor wrapper_scale(const at::Tensor& self, const at::Scalar& factor) {
+  check_defined("goldens::scale", "self", self);
+  dtypes_0.check("goldens::scale", "self", self);
+  structured::Functional<Kernel, kHome, 1> op;
+  op.meta(self, factor);
+  op.impl(self, factor, op.maybe_get_output(0));
+  return op.results();
+}
+
+// native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
+template <typename Kernel, Home kHome>
+at::Tensor& wrapper_scale_(at::Tensor& self, const at::Scalar& factor) {
+  check_defined("goldens::scale_", "self", self);
+  dtypes_0.check("goldens::scale_", "self", self);
+  structured::InPlace<Kernel, kHome, 1> op("goldens::scale_", self);
+  op.meta(self, factor);
+  op.impl(self, factor, op.maybe_get_output(0));
+  op.copy_back();
+  return self;
+}
+
+// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
+template <typename Kernel, Home kHome>
+at::Tensor& wrapper_scale_out(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
+  check_defined("goldens::scale.out", "self, out", self, out);
+  dtypes_0.check("goldens::scale.out", "self", self);
+  structured::Out<Kernel, kHome, 1> op("goldens::scale", out);
+  op.meta(self, factor);
+  op.impl(self, factor, op.maybe_get_output(0));
+  op.copy_back();
+  return out;
+}
+
+// native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
+//     eps=1e-6) -> (Tensor blended, Tensor total)
 ::std::tuple<at::Tensor, at::Tensor> cpu_blend(
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight,
@@ -1820,56 +1892,21 @@ at::Tensor cpu_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
   const auto size_as_list = torchext::fixed_list<2>(size_given);
   const c10::SymIntArrayRef size = size_as_list;
   check_length("goldens::blend", "size", size, 2);
-  return ::goldens::native::blend_symint(parts, or_missing(weight), size, eps);
+  return native::blend_symint(parts, or_missing(weight), size, eps);
 }
 
 // native_functions.yaml:15: mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
 at::Tensor& cpu_mul__Tensor(at::Tensor& self, const at::Tensor& other) {
-  check_defined("goldens::mul_.Tensor", "self", self);
-  check_defined("goldens::mul_.Tensor", "other", other);
-  return ::goldens::native::mul_(self, other);
+  check_defined("goldens::mul_.Tensor", "self, other", self, other);
+  return native::mul_(self, other);
 }
 
-// native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
-at::Tensor cpu_scale(const at::Tensor& self, const at::Scalar& factor) {
-  check_defined("goldens::scale", "self", self);
-  dtypes_0.check("goldens::scale", "self", self);
-  structured::Functional<::goldens::native::structured_ufunc_scale_CPU, Home::kCPU, 1> op;
-  op.meta(self, factor);
-  op.impl(self, factor, op.maybe_get_output(0));
-  return op.results();
-}
-
-// native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
-at::Tensor& cpu_scale_(at::Tensor& self, const at::Scalar& factor) {
-  check_defined("goldens::scale_", "self", self);
-  dtypes_0.check("goldens::scale_", "self", self);
-  structured::InPlace<::goldens::native::structured_ufunc_scale_CPU, Home::kCPU, 1> op(
-      "goldens::scale_", self);
-  op.meta(self, factor);
-  op.impl(self, factor, op.maybe_get_output(0));
-  op.copy_back();
-  return self;
-}
-
-// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
-at::Tensor& cpu_scale_out(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
-  check_defined("goldens::scale.out", "self", self);
-  check_defined("goldens::scale.out", "out", out);
-  dtypes_0.check("goldens::scale.out", "self", self);
-  structured::Out<::goldens::native::structured_ufunc_scale_CPU, Home::kCPU, 1> op(
-      "goldens::scale", out);
-  op.meta(self, factor);
-  op.impl(self, factor, op.maybe_get_output(0));
-  op.copy_back();
-  return out;
-}
-
-// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
+//     most)
 ::std::tuple<at::Tensor, at::Tensor> cpu_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
   check_defined("goldens::extremes", "self", self);
-  structured::Functional<::goldens::native::structured_extremes_cpu, Home::kCPU, 2> op;
+  structured::Functional<native::structured_extremes_cpu, Home::kCPU, 2> op;
   const auto precomputed = op.meta(self, as_argument(weight), dim);
   op.impl(
       self,
@@ -1881,17 +1918,16 @@ at::Tensor& cpu_scale_out(const at::Tensor& self, const at::Scalar& factor, at::
   return op.results();
 }
 
-// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least,
+//     Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 ::std::tuple<at::Tensor&, at::Tensor&> cpu_extremes_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
     int64_t dim,
     at::Tensor& least,
     at::Tensor& most) {
-  check_defined("goldens::extremes.out", "self", self);
-  check_defined("goldens::extremes.out", "least", least);
-  check_defined("goldens::extremes.out", "most", most);
-  structured::Out<::goldens::native::structured_extremes_cpu, Home::kCPU, 2> op(
+  check_defined("goldens::extremes.out", "self, least, most", self, least, most);
+  structured::Out<native::structured_extremes_cpu, Home::kCPU, 2> op(
       "goldens::extremes", least, most);
   op.reads(at::Tensor(), self, weight);
   const auto precomputed = op.meta(self, as_argument(weight), dim);
@@ -1910,33 +1946,28 @@ at::Tensor& cpu_scale_out(const at::Tensor& self, const at::Scalar& factor, at::
 at::Tensor cpu_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
   check_defined("goldens::halved", "self", self);
-  dtypes_0.check("goldens::halved", "self", self);
-  dtypes_0.check("goldens::halved", "weight", weight);
-  structured::Functional<::torchext::generated::goldens::rules::rule_halved, Home::kCPU, 1> op;
+  dtypes_0.check("goldens::halved", "self, weight", self, weight);
+  structured::Functional<rules::rule_halved, Home::kCPU, 1> op;
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
-  ::goldens::native::halved_cpu(
-      self_laid_out, or_missing(weight), as_argument(n), op.maybe_get_output(0));
+  native::halved_cpu(self_laid_out, or_missing(weight), as_argument(n), op.maybe_get_output(0));
   return op.results();
 }
 
-// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) ->
+//     Tensor(a!)
 at::Tensor& cpu_halved_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
     c10::SymInt n,
     at::Tensor& out) {
-  check_defined("goldens::halved.out", "self", self);
-  check_defined("goldens::halved.out", "out", out);
-  dtypes_0.check("goldens::halved.out", "self", self);
-  dtypes_0.check("goldens::halved.out", "weight", weight);
-  structured::Out<::torchext::generated::goldens::rules::rule_halved, Home::kCPU, 1> op(
-      "goldens::halved", out);
+  check_defined("goldens::halved.out", "self, out", self, out);
+  dtypes_0.check("goldens::halved.out", "self, weight", self, weight);
+  structured::Out<rules::rule_halved, Home::kCPU, 1> op("goldens::halved", out);
   op.reads(at::Tensor(), self, weight);
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
-  ::goldens::native::halved_cpu(
-      self_laid_out, or_missing(weight), as_argument(n), op.maybe_get_output(0));
+  native::halved_cpu(self_laid_out, or_missing(weight), as_argument(n), op.maybe_get_output(0));
   op.copy_back();
   return out;
 }
@@ -1945,18 +1976,18 @@ at::Tensor& cpu_halved_out(
 at::Tensor cpu_fill(at::Tensor& self) {
   check_defined("goldens::fill", "self", self);
   auto self_laid_out = laid_out<StridesOf::kContiguous>(self);
-  decltype(auto) result = ::goldens::native::fill(self_laid_out);
+  decltype(auto) result = native::fill(self_laid_out);
   write_back(self, self_laid_out);
   return result;
 }
 
 void register_cpu_0(torch::Library& m) {
-  m.impl("mul.Tensor", TORCH_FN(cpu_mul_Tensor));
+  m.impl("mul.Tensor", torch_fn<wrapper_mul_Tensor<native::mul, Home::kCPU>>);
   m.impl("blend", TORCH_FN(cpu_blend));
   m.impl("mul_.Tensor", TORCH_FN(cpu_mul__Tensor));
-  m.impl("scale", TORCH_FN(cpu_scale));
-  m.impl("scale_", TORCH_FN(cpu_scale_));
-  m.impl("scale.out", TORCH_FN(cpu_scale_out));
+  m.impl("scale", torch_fn<wrapper_scale<native::structured_ufunc_scale_CPU, Home::kCPU>>);
+  m.impl("scale_", torch_fn<wrapper_scale_<native::structured_ufunc_scale_CPU, Home::kCPU>>);
+  m.impl("scale.out", torch_fn<wrapper_scale_out<native::structured_ufunc_scale_CPU, Home::kCPU>>);
   m.impl("extremes", TORCH_FN(cpu_extremes));
   m.impl("extremes.out", TORCH_FN(cpu_extremes_out));
   m.impl("halved", TORCH_FN(cpu_halved));
@@ -1969,15 +2000,13 @@ const bool registered_cpu_0 =
 
 // native_functions.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
 at::Tensor meta_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
-  check_defined("goldens::mul.Tensor", "self", self);
-  check_defined("goldens::mul.Tensor", "other", other);
-  return ::goldens::native::mul(self, other);
+  check_defined("goldens::mul.Tensor", "self, other", self, other);
+  return native::mul(self, other);
 }
 
 // native_functions.yaml:15: mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
 at::Tensor& meta_mul__Tensor(at::Tensor& self, const at::Tensor& other) {
-  check_defined("goldens::mul_.Tensor", "self", self);
-  check_defined("goldens::mul_.Tensor", "other", other);
+  check_defined("goldens::mul_.Tensor", "self, other", self, other);
   return self;
 }
 
@@ -2006,8 +2035,7 @@ at::Tensor& meta_scale_(at::Tensor& self, const at::Scalar& factor) {
 
 // native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
 at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
-  check_defined("goldens::scale.out", "self", self);
-  check_defined("goldens::scale.out", "out", out);
+  check_defined("goldens::scale.out", "self, out", self, out);
   dtypes_0.check("goldens::scale.out", "self", self);
   const structured::StandIns stand_ins("goldens::scale", self, out);
   const at::Tensor stand_in_0 = stand_ins.of_output(out);
@@ -2018,33 +2046,28 @@ at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
   return out;
 }
 
-// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
+//     most)
 ::std::tuple<at::Tensor, at::Tensor> meta_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
   check_defined("goldens::extremes", "self", self);
-  SameDevice same_device("goldens::extremes");
-  same_device.check("self", self);
-  same_device.check("weight", weight);
+  check_same_device("goldens::extremes", "self, weight", self, weight);
   structured::SymbolicFunctional<::goldens::meta::structured_extremes, 2> op;
   op.meta(self, as_argument(weight), dim);
   return op.results();
 }
 
-// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least,
+//     Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 ::std::tuple<at::Tensor&, at::Tensor&> meta_extremes_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
     int64_t dim,
     at::Tensor& least,
     at::Tensor& most) {
-  check_defined("goldens::extremes.out", "self", self);
-  check_defined("goldens::extremes.out", "least", least);
-  check_defined("goldens::extremes.out", "most", most);
-  SameDevice same_device("goldens::extremes.out");
-  same_device.check("self", self);
-  same_device.check("weight", weight);
-  same_device.check("least", least);
-  same_device.check("most", most);
+  check_defined("goldens::extremes.out", "self, least, most", self, least, most);
+  check_same_device(
+      "goldens::extremes.out", "self, weight, least, most", self, weight, least, most);
   structured::SymbolicOut<::goldens::meta::structured_extremes, 2> op(
       "goldens::extremes", least, most);
   op.meta(self, as_argument(weight), dim);
@@ -2055,40 +2078,33 @@ at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at:
 at::Tensor meta_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
   check_defined("goldens::halved", "self", self);
-  SameDevice same_device("goldens::halved");
-  same_device.check("self", self);
-  same_device.check("weight", weight);
+  check_same_device("goldens::halved", "self, weight", self, weight);
   dtypes_1.check("goldens::halved", "self", self);
   dtypes_0.check("goldens::halved", "weight", weight);
-  structured::SymbolicFunctional<::torchext::generated::goldens::rules::rule_halved, 1> op;
+  structured::SymbolicFunctional<rules::rule_halved, 1> op;
   op.meta(self, weight, n);
   return op.results();
 }
 
-// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) ->
+//     Tensor(a!)
 at::Tensor& meta_halved_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
     c10::SymInt n,
     at::Tensor& out) {
-  check_defined("goldens::halved.out", "self", self);
-  check_defined("goldens::halved.out", "out", out);
-  SameDevice same_device("goldens::halved.out");
-  same_device.check("self", self);
-  same_device.check("weight", weight);
-  same_device.check("out", out);
+  check_defined("goldens::halved.out", "self, out", self, out);
+  check_same_device("goldens::halved.out", "self, weight, out", self, weight, out);
   dtypes_1.check("goldens::halved.out", "self", self);
   dtypes_0.check("goldens::halved.out", "weight", weight);
-  structured::SymbolicOut<::torchext::generated::goldens::rules::rule_halved, 1> op(
-      "goldens::halved", out);
+  structured::SymbolicOut<rules::rule_halved, 1> op("goldens::halved", out);
   op.meta(self, weight, n);
   return out;
 }
 
 // native_functions.yaml:74: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
 ::std::tuple<at::Tensor&, at::Tensor&> meta_swap(at::Tensor& first, at::Tensor& second) {
-  check_defined("goldens::swap", "first", first);
-  check_defined("goldens::swap", "second", second);
+  check_defined("goldens::swap", "first, second", first, second);
   return ::std::tuple<at::Tensor&, at::Tensor&>(first, second);
 }
 
@@ -2109,112 +2125,58 @@ const bool registered_meta_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::Meta, &register_meta_0);
 
 #ifdef TORCHEXT_WITH_CUDA
-// native_functions.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
-at::Tensor cuda_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
-  check_defined("goldens::mul.Tensor", "self", self);
-  check_defined("goldens::mul.Tensor", "other", other);
-  SameDevice same_device("goldens::mul.Tensor");
-  same_device.check("self", self);
-  same_device.check("other", other);
-  const c10::OptionalDeviceGuard guard(device_of(self));
-  return ::goldens::native::mul_cuda(self, other);
-}
-
-// native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
-at::Tensor cuda_scale(const at::Tensor& self, const at::Scalar& factor) {
-  check_defined("goldens::scale", "self", self);
-  dtypes_0.check("goldens::scale", "self", self);
-  structured::Functional<::goldens::native::structured_ufunc_scale_CUDA, Home::kCUDA, 1> op;
-  op.meta(self, factor);
-  op.impl(self, factor, op.maybe_get_output(0));
-  return op.results();
-}
-
-// native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
-at::Tensor& cuda_scale_(at::Tensor& self, const at::Scalar& factor) {
-  check_defined("goldens::scale_", "self", self);
-  dtypes_0.check("goldens::scale_", "self", self);
-  structured::InPlace<::goldens::native::structured_ufunc_scale_CUDA, Home::kCUDA, 1> op(
-      "goldens::scale_", self);
-  op.meta(self, factor);
-  op.impl(self, factor, op.maybe_get_output(0));
-  op.copy_back();
-  return self;
-}
-
-// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
-at::Tensor& cuda_scale_out(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
-  check_defined("goldens::scale.out", "self", self);
-  check_defined("goldens::scale.out", "out", out);
-  dtypes_0.check("goldens::scale.out", "self", self);
-  structured::Out<::goldens::native::structured_ufunc_scale_CUDA, Home::kCUDA, 1> op(
-      "goldens::scale", out);
-  op.meta(self, factor);
-  op.impl(self, factor, op.maybe_get_output(0));
-  op.copy_back();
-  return out;
-}
-
 // native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 at::Tensor cuda_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
   check_defined("goldens::halved", "self", self);
-  SameDevice same_device("goldens::halved");
-  same_device.check("self", self);
-  same_device.check("weight", weight);
+  check_same_device("goldens::halved", "self, weight", self, weight);
   dtypes_1.check("goldens::halved", "self", self);
   dtypes_2.check("goldens::halved", "weight", weight);
-  structured::Functional<::torchext::generated::goldens::rules::rule_halved, Home::kCUDA, 1> op;
+  structured::Functional<rules::rule_halved, Home::kCUDA, 1> op;
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
-  ::goldens::native::halved_symint(self_laid_out, or_missing(weight), n, op.maybe_get_output(0));
+  native::halved_symint(self_laid_out, or_missing(weight), n, op.maybe_get_output(0));
   return op.results();
 }
 
-// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) -> Tensor(a!)
+// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) ->
+//     Tensor(a!)
 at::Tensor& cuda_halved_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
     c10::SymInt n,
     at::Tensor& out) {
-  check_defined("goldens::halved.out", "self", self);
-  check_defined("goldens::halved.out", "out", out);
-  SameDevice same_device("goldens::halved.out");
-  same_device.check("self", self);
-  same_device.check("weight", weight);
-  same_device.check("out", out);
+  check_defined("goldens::halved.out", "self, out", self, out);
+  check_same_device("goldens::halved.out", "self, weight, out", self, weight, out);
   dtypes_1.check("goldens::halved.out", "self", self);
   dtypes_2.check("goldens::halved.out", "weight", weight);
-  structured::Out<::torchext::generated::goldens::rules::rule_halved, Home::kCUDA, 1> op(
-      "goldens::halved", out);
+  structured::Out<rules::rule_halved, Home::kCUDA, 1> op("goldens::halved", out);
   op.reads(at::Tensor(), self, weight);
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
-  ::goldens::native::halved_symint(self_laid_out, or_missing(weight), n, op.maybe_get_output(0));
+  native::halved_symint(self_laid_out, or_missing(weight), n, op.maybe_get_output(0));
   op.copy_back();
   return out;
 }
 
 // native_functions.yaml:74: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
 ::std::tuple<at::Tensor&, at::Tensor&> cuda_swap(at::Tensor& first, at::Tensor& second) {
-  check_defined("goldens::swap", "first", first);
-  check_defined("goldens::swap", "second", second);
-  SameDevice same_device("goldens::swap");
-  same_device.check("first", first);
-  same_device.check("second", second);
-  const c10::OptionalDeviceGuard guard(device_of(first));
+  check_defined("goldens::swap", "first, second", first, second);
+  check_same_device("goldens::swap", "first, second", first, second);
+  const SelectedDevice<Home::kCUDA> guard(first);
   auto first_laid_out = laid_out<StridesOf::kContiguous>(first);
   check_copied("goldens::swap", "first", first, first_laid_out, second);
-  ::goldens::native::swap(first_laid_out, second);
+  native::swap(first_laid_out, second);
   write_back(first, first_laid_out);
   return ::std::tuple<at::Tensor&, at::Tensor&>(first, second);
 }
 
 void register_cuda_0(torch::Library& m) {
-  m.impl("mul.Tensor", TORCH_FN(cuda_mul_Tensor));
-  m.impl("scale", TORCH_FN(cuda_scale));
-  m.impl("scale_", TORCH_FN(cuda_scale_));
-  m.impl("scale.out", TORCH_FN(cuda_scale_out));
+  m.impl("mul.Tensor", torch_fn<wrapper_mul_Tensor<native::mul_cuda, Home::kCUDA>>);
+  m.impl("scale", torch_fn<wrapper_scale<native::structured_ufunc_scale_CUDA, Home::kCUDA>>);
+  m.impl("scale_", torch_fn<wrapper_scale_<native::structured_ufunc_scale_CUDA, Home::kCUDA>>);
+  m.impl(
+      "scale.out", torch_fn<wrapper_scale_out<native::structured_ufunc_scale_CUDA, Home::kCUDA>>);
   m.impl("halved", TORCH_FN(cuda_halved));
   m.impl("halved.out", TORCH_FN(cuda_halved_out));
   m.impl("swap", TORCH_FN(cuda_swap));
@@ -2231,7 +2193,8 @@ void register_privateuse1_0(torch::Library& m) {
 const bool registered_privateuse1_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::PrivateUse1, &register_privateuse1_0);
 
-// native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
+//     eps=1e-6) -> (Tensor blended, Tensor total)
 ::std::tuple<at::Tensor, at::Tensor> xpu_blend(
     at::TensorList parts,
     const ::std::optional<at::Tensor>& weight,
@@ -2240,18 +2203,17 @@ const bool registered_privateuse1_0 =
   const auto size_as_list = torchext::fixed_list<2>(size_given);
   const at::IntArrayRef size = size_as_list;
   check_length("goldens::blend", "size", size, 2);
-  const c10::OptionalDeviceGuard guard(device_of(parts));
+  const SelectedDevice<Home::kOther> guard(parts);
   return ::other::native::blend(parts, or_missing(weight), size, eps);
 }
 
-// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
+//     most)
 ::std::tuple<at::Tensor, at::Tensor> xpu_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
   check_defined("goldens::extremes", "self", self);
-  SameDevice same_device("goldens::extremes");
-  same_device.check("self", self);
-  same_device.check("weight", weight);
-  structured::Functional<::goldens::native::structured_extremes_xpu, Home::kOther, 2> op;
+  check_same_device("goldens::extremes", "self, weight", self, weight);
+  structured::Functional<native::structured_extremes_xpu, Home::kOther, 2> op;
   const auto precomputed = op.meta(self, as_argument(weight), dim);
   op.impl(
       self,
@@ -2263,22 +2225,18 @@ const bool registered_privateuse1_0 =
   return op.results();
 }
 
-// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least, Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least,
+//     Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
 ::std::tuple<at::Tensor&, at::Tensor&> xpu_extremes_out(
     const at::Tensor& self,
     const ::std::optional<at::Tensor>& weight,
     int64_t dim,
     at::Tensor& least,
     at::Tensor& most) {
-  check_defined("goldens::extremes.out", "self", self);
-  check_defined("goldens::extremes.out", "least", least);
-  check_defined("goldens::extremes.out", "most", most);
-  SameDevice same_device("goldens::extremes.out");
-  same_device.check("self", self);
-  same_device.check("weight", weight);
-  same_device.check("least", least);
-  same_device.check("most", most);
-  structured::Out<::goldens::native::structured_extremes_xpu, Home::kOther, 2> op(
+  check_defined("goldens::extremes.out", "self, least, most", self, least, most);
+  check_same_device(
+      "goldens::extremes.out", "self, weight, least, most", self, weight, least, most);
+  structured::Out<native::structured_extremes_xpu, Home::kOther, 2> op(
       "goldens::extremes", least, most);
   op.reads(at::Tensor(), self, weight);
   const auto precomputed = op.meta(self, as_argument(weight), dim);
@@ -2305,7 +2263,7 @@ const bool registered_xpu_0 =
 // native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
 ::std::vector<at::Tensor> compositeexplicitautograd_halves(const at::Tensor& self) {
   check_defined("goldens::halves", "self", self);
-  return ::torchext::distinct_view(::goldens::native::halves(self), self);
+  return ::torchext::distinct_view(native::halves(self), self);
 }
 
 void register_compositeexplicitautograd_0(torch::Library& m) {
@@ -2323,7 +2281,7 @@ const bool registered_compositeexplicitautograd_0 = library().add(
 // native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
 ::std::vector<at::Tensor> batched_halves(const at::Tensor& self) {
   check_defined("goldens::halves", "self", self);
-  return ::torchext::batched_view(::goldens::native::halves(self), self);
+  return ::torchext::batched_view(native::halves(self), self);
 }
 
 void register_batched_0(torch::Library& m) {
@@ -2333,14 +2291,8 @@ void register_batched_0(torch::Library& m) {
 const bool registered_batched_0 =
     library().add(torch::Library::IMPL, c10::DispatchKey::Batched, &register_batched_0);
 
-// native_functions.yaml:24: halve(Tensor self, *, bool default=True) -> Tensor
-at::Tensor compositeimplicitautograd_halve(const at::Tensor& self, bool default_) {
-  check_defined("goldens::halve", "self", self);
-  return ::goldens::native::halve(self, default_);
-}
-
 void register_compositeimplicitautograd_0(torch::Library& m) {
-  m.impl("halve", TORCH_FN(compositeimplicitautograd_halve));
+  m.impl("halve", TORCH_FN(wrapper_halve));
 }
 
 const bool registered_compositeimplicitautograd_0 = library().add(
@@ -2348,14 +2300,8 @@ const bool registered_compositeimplicitautograd_0 = library().add(
     c10::DispatchKey::CompositeImplicitAutograd,
     &register_compositeimplicitautograd_0);
 
-// native_functions.yaml:24: halve(Tensor self, *, bool default=True) -> Tensor
-at::Tensor functorchbatcheddecomposition_halve(const at::Tensor& self, bool default_) {
-  check_defined("goldens::halve", "self", self);
-  return ::goldens::native::halve(self, default_);
-}
-
 void register_functorchbatcheddecomposition_0(torch::Library& m) {
-  m.impl("halve", TORCH_FN(functorchbatcheddecomposition_halve));
+  m.impl("halve", TORCH_FN(wrapper_halve));
 }
 
 const bool registered_functorchbatcheddecomposition_0 = library().add(
@@ -2363,14 +2309,8 @@ const bool registered_functorchbatcheddecomposition_0 = library().add(
     c10::DispatchKey::FuncTorchBatchedDecomposition,
     &register_functorchbatcheddecomposition_0);
 
-// native_functions.yaml:24: halve(Tensor self, *, bool default=True) -> Tensor
-at::Tensor functorchvmapmode_halve(const at::Tensor& self, bool default_) {
-  check_defined("goldens::halve", "self", self);
-  return ::goldens::native::halve(self, default_);
-}
-
 void register_functorchvmapmode_0(torch::Library& m) {
-  m.impl("halve", TORCH_FN(functorchvmapmode_halve));
+  m.impl("halve", TORCH_FN(wrapper_halve));
 }
 
 const bool registered_functorchvmapmode_0 = library().add(
@@ -2397,7 +2337,8 @@ at::Tensor& compositeexplicitautogradnonfunctional_scale_(
   return self;
 }
 
-// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor most)
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
+//     most)
 ::std::tuple<at::Tensor, at::Tensor> compositeexplicitautogradnonfunctional_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
   check_defined("goldens::extremes", "self", self);
@@ -2467,7 +2408,8 @@ const bool registered_negative_0 =
 
 namespace torchext::generated::goldens {
 
-// derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
+//     eps=1e-6) -> (Tensor blended, Tensor total)
 struct TORCHEXT_API BlendBackward0 final : BackwardNode {
   using BackwardNode::BackwardNode;
   std::string name() const override;
@@ -2602,7 +2544,8 @@ variable_list MulBackward0::apply_with_saved(
   return grad_inputs;
 }
 
-// derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
+//     eps=1e-6) -> (Tensor blended, Tensor total)
 static variable_list BlendBackward0_gradients(
     const variable_list& grads,
     const ::std::array<bool, 2>& needs,
@@ -2636,7 +2579,7 @@ static variable_list BlendBackward0_gradients(
 #line 10 "derivatives.yaml"
       store(outputs, range_1, ::std::get<1>(computed));
     }
-#line 125 "src/nodes_0.cpp"
+#line 126 "src/nodes_0.cpp"
   }
   return outputs;
 }
@@ -2774,7 +2717,8 @@ at::Tensor autograd_mul_Tensor(
   return result;
 }
 
-// derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+// derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
+//     eps=1e-6) -> (Tensor blended, Tensor total)
 ::std::tuple<at::Tensor, at::Tensor> autograd_blend(
     c10::DispatchKeySet keys,
     at::TensorList parts,
@@ -2809,7 +2753,7 @@ at::Tensor autograd_mul_Tensor(
     at::Tensor weight_t = tangent_of(weight);
 #line 11 "derivatives.yaml"
     blended_tangent = weight_t * total;
-#line 102 "src/autograd_0.cpp"
+#line 103 "src/autograd_0.cpp"
     set_apart(blended_tangent, weight, parts);
   }
   set_tangent(blended, blended_tangent);
@@ -2858,7 +2802,7 @@ at::Tensor& autograd_mul__Tensor(
 #line 6 "derivatives.yaml"
     self_tangent = self_t_raw.defined() ? self_t_raw.copy_(other_t * original_self_p + original_self_t * other_p) : other_t * original_self_p + original_self_t * other_p;
     // clang-format on
-#line 151 "src/autograd_0.cpp"
+#line 152 "src/autograd_0.cpp"
     set_apart(self_tangent, other);
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);
@@ -2947,7 +2891,8 @@ void add_node_classes_0(PyObject* classes) {
           saved<&MulBackward0::self_>("_saved_self"),
           raw_saved<&MulBackward0::self_>("_raw_saved_self"),
       });
-  // derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float eps=1e-6) -> (Tensor blended, Tensor total)
+  // derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
+  //     eps=1e-6) -> (Tensor blended, Tensor total)
   add_class<BlendBackward0>(
       classes,
       "BlendBackward0",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from spec_runs import operator, plan, run
+from upstream_output import unfolded
 
 ADD = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
 NATIVE = f"""\
@@ -69,11 +70,9 @@ const bool registered_aten_cpu_0 =
     )
     assert (
         """\
-  SameDevice same_device("aten::add.Tensor");
-  same_device.check("self", self);
-  same_device.check("other", other);
-  const c10::OptionalDeviceGuard guard(device_of(self));
-  return ::lib::native::my_add_cuda(self, other, alpha);
+  check_same_device("aten::add.Tensor", "self, other", self, other);
+  const SelectedDevice<Home::kCUDA> guard(self);
+  return native::my_add_cuda(self, other, alpha);
 """
         in text
     )
@@ -93,7 +92,7 @@ def test_there_is_no_api_no_node_and_no_autograd_kernel_for_it(out):
 
 
 def test_its_kernels_are_declared_and_known_to_the_build(out):
-    header = (out / "include/lib/kernels/add.h").read_text()
+    header = unfolded((out / "include/lib/kernels/add.h").read_text())
     assert f"// native_functions.yaml:1: CUDA: aten::{ADD}\n" in header
     kernels = json.loads((out / "manifest.json").read_text())["kernels"]
     assert [(k["name"], k["key"], k["schema"]) for k in kernels] == [

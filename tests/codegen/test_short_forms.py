@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import upstream_specs as upstream
 from spec_runs import output, run
+from upstream_output import unfolded
 
 from codegen.__main__ import main
 from codegen.errors import Errors
@@ -139,7 +140,7 @@ LONG = """\
 # of the end
 """
 # Where an entry stands differs between the two files.
-PLACE = re.compile(rb"native_functions\.yaml:\d+")
+PLACE = re.compile(r"native_functions\.yaml:\d+")
 
 
 def long_text(folder: Path, text: str) -> str:
@@ -151,11 +152,12 @@ def long_text(folder: Path, text: str) -> str:
     return found
 
 
-def generated(folder: Path, text: str) -> dict[str, bytes]:
+def generated(folder: Path, text: str) -> dict[str, str]:
     folder.mkdir()
     result = run(folder, text)
     assert result.status == 0, result.report
-    return {name: PLACE.sub(b"", data) for name, data in output(folder / "out").items()}
+    texts = ((name, unfolded(data.decode())) for name, data in output(folder / "out").items())
+    return {name: PLACE.sub("", text) for name, text in texts}
 
 
 def test_the_long_form_with_its_comments(tmp_path: Path) -> None:

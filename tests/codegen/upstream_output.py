@@ -22,14 +22,18 @@ _BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _IMPL = re.compile(r'm\.impl\(\s*"([^"]*)",\s*(.*?)\);\n', re.DOTALL)
+_TEMPLATE = r"(?:template <([^\n]*)>\n)?"
 _WRAPPER = re.compile(
-    r"^// \S+:\d+: .*\n((?:.|\n)*?) \{\n((?:.|\n)*?)^  return ((?:.|\n)*?);\n\}", re.MULTILINE
+    rf"^// \S+:\d+: .*\n{_TEMPLATE}((?:.|\n)*?) \{{\n((?:.|\n)*?)^  return ((?:.|\n)*?);\n\}}",
+    re.MULTILINE,
 )
 _STRUCTURED = re.compile(
-    r"^// \S+:\d+: [^\n]*\n[^\n]*?(\w+)\((?:[^{}]|\{\})*\{\n[^}]*?structured::", re.MULTILINE
+    rf"^// \S+:\d+: [^\n]*\n{_TEMPLATE}[^\n]*?(\w+)\((?:[^{{}}]|\{{\}})*\{{\n[^}}]*?structured::",
+    re.MULTILINE,
 )
-_CHECK = re.compile(r'same_device\.check\(\s*"(\w+)",\s*(\w+)\s*\)')
-_GUARD = re.compile(r"OptionalDeviceGuard guard\(\s*device_of\(\s*(\w+)\s*\)\s*\)")
+_CHECK = re.compile(r'check_same_device(?:<kHome>)?\(\s*"\S+",\s*"([^"]*)",\s*([^()]*?)\s*\);')
+_GUARD = re.compile(r"SelectedDevice<\w+(?:::\w+)?> guard\(\s*(\w+)\s*\)")
+_CONTINUED = re.compile(r"\n *//     (?=\S)")  # a comment that is too long for its line
 # torchgen leaves these to lists of ATen and functorch, or decides when it runs.
 _NOT_OF_TORCHGEN = "Batched FuncTorchBatchedDecomposition FuncTorchVmapMode Functionalize".split()
 _WITH_CUDA = re.compile(r"^#ifdef TORCHEXT_WITH_CUDA$(.*?)^#endif", re.MULTILINE | re.DOTALL)
@@ -55,7 +59,7 @@ class Output:
         manifest = json.loads((self.folder / "manifest.json").read_text(encoding="utf-8"))
         for path in manifest[role]:
             if re.search(pattern, path):
-                yield (self.folder / path).read_text(encoding="utf-8")
+                yield unfolded((self.folder / path).read_text(encoding="utf-8"))
 
     def definitions(self) -> Iterator[tuple[str, frozenset[str]]]:
         """Every schema that is registered, with its tags."""
@@ -87,7 +91,7 @@ class Output:
         for text in self._texts("parts", r"/dispatch_\d+\.cpp$"):
             cuda = [match.span() for match in _WITH_CUDA.finditer(text)]
             wrappers = dict(_wrappers(text))
-            structured = set(_STRUCTURED.findall(text))
+            structured = {name for _, name in _STRUCTURED.findall(text)}
             for block in _BLOCK.finditer(text):
                 needs_cuda = any(start < block.start() < end for start, end in cuda)
                 for op, payload in _IMPL.findall(block.group(2) + "\n"):
@@ -102,7 +106,7 @@ class Output:
                         r"_form_of\(|view_copy_of\(|makeFallthrough\(|without_bit\(", payload
                     ):
                         continue
-                    if spelling(payload) in {f"TORCH_FN({name})" for name in structured}:
+                    if _name_of(payload) in structured:
                         continue
                     if place[1] == "Meta" and _only_returns(text, spelling(payload)):
                         continue
@@ -111,11 +115,21 @@ class Output:
         return found
 
 
+def unfolded(text: str) -> str:
+    """The text with each comment in one line."""
+    return _CONTINUED.sub(" ", text)
+
+
+def _name_of(payload: str) -> str:
+    """The name of the generated function that is registered."""
+    match = re.match(r"(?:TORCH_FN\(|torch_fn<)(::)?(\w+)", spelling(payload))
+    return match.group(2) if match and not match.group(1) else ""
+
+
 def _only_returns(text: str, payload: str) -> bool:
     """Whether a Meta kernel is the generated one of an operator that only writes."""
-    name = payload.removeprefix("TORCH_FN(").removesuffix(")")
-    found = re.search(rf"\b{name}\([^{{]*\{{\n((?:  .*\n)*?)\}}", text)
-    return found is not None and "::native::" not in found.group(1)
+    found = re.search(rf"\b{_name_of(payload)}\([^{{]*\{{\n((?:  .*\n)*?)\}}", text)
+    return found is not None and not re.search("native::|kKernel", found.group(1))
 
 
 def _key_and_operator(comment: str) -> tuple[str, str]:
@@ -146,35 +160,43 @@ def _split(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def _wrappers(text: str) -> Iterator[tuple[str, tuple[Function, Wrapper, str]]]:
-    """Each wrapper's name, prototype, what it does and what it calls."""
-    for prototype, body, call in _WRAPPER.findall(text):
+def _wrappers(text: str) -> Iterator[tuple[str, tuple[str, Function, Wrapper, str]]]:
+    """Each wrapper's name, template parameters, prototype, what it does and what it calls."""
+    for template, prototype, body, call in _WRAPPER.findall(text):
         if "structured::" in body:
             continue  # test_structured.py
         function = _function(prototype)
-        checks = _CHECK.findall(body)
-        assert all(label == value for label, value in checks), f"{function.name} mixes up names"
+        checked = [spelling(names) for pair in _CHECK.findall(body) for names in pair]
+        assert len(set(checked)) <= 1, f"{function.name} mixes up names: {checked}"
         guards = _GUARD.findall(body)
         assert len(guards) <= 1, f"{function.name} has several guards"
-        wrapper = Wrapper(frozenset(n for n, _ in checks), guards[0] if guards else None)
-        yield function.name, (function, wrapper, spelling(call))
+        names = frozenset(checked[0].split(",")) if checked else frozenset()
+        wrapper = Wrapper(names, guards[0] if guards else None)
+        yield function.name, (template, function, wrapper, spelling(call))
 
 
 def _registration(
-    payload: str, wrappers: dict[str, tuple[Function, Wrapper, str]], needs_cuda: bool
+    payload: str, wrappers: dict[str, tuple[str, Function, Wrapper, str]], needs_cuda: bool
 ) -> Registration:
     text = spelling(payload)
     if match := re.fullmatch(r"TORCH_FN\(::([\w:]+)\)", text):
         return Registration(match.group(1), None, None, needs_cuda)
     if match := re.fullmatch(r"TORCH_FN\(static_cast<(.*)>\(&::([\w:]+)\)\)", text):
         return Registration(match.group(2), match.group(1), None, needs_cuda)
-    match = re.fullmatch(r"TORCH_FN\((\w+)\)", text)
+    match = re.fullmatch(r"TORCH_FN\((\w+)\)|torch_fn<(\w+)<(.*)>>", text)
     assert match, f"neither a kernel nor a wrapper: {payload}"
-    function, wrapper, call = wrappers[match.group(1)]
+    template, function, wrapper, call = wrappers[match.group(1) or match.group(2)]
+    parameters = [parameter.split()[-1] for parameter in template.split(", ")] if template else []
+    varying = dict(zip(parameters, _split(match.group(3) or ""), strict=True))
+    if varying.get("kHome") == "Home::kCPU":
+        wrapper = Wrapper(frozenset(), None)
+    if kernel := varying.get("kKernel"):
+        cast = re.fullmatch(r"static_cast<.*>\(&(.*)\)", kernel)
+        call = call.replace("kKernel", cast.group(1) if cast else kernel, 1)
     if viewed := re.fullmatch(r"(?:::torchext::)?(?:distinct|batched)_view\((.*),(\w+)\)", call):
         assert viewed.group(2) in dict(map(reversed, function.parameters)), call
         call = viewed.group(1)
-    called, _, arguments = call.removeprefix("::").partition("(")
+    called, _, arguments = re.sub("^native::", "::aten2::native::", call)[2:].partition("(")
     arguments = re.sub(r"or_missing\((\w+)\)", r"\1", arguments)
     names = ",".join(name.removesuffix("_given") for _, name in function.parameters)
     assert arguments == f"{names})", f"{function.name} passes on other arguments: {call}"

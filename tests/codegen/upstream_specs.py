@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from upstream_output import unfolded
 from upstream_torchgen import NATIVE_FUNCTIONS
 
 from codegen.__main__ import EMITTERS, load_plan
@@ -109,7 +110,7 @@ def generated_text(
     for emitter in EMITTERS:
         files.add(emitter.emit(plan))
     position = re.compile(r"""(^\s*// |"location": ")\S+:\d+:? ?""", re.MULTILINE)
-    return {path: position.sub(r"\1", file.text) for path, file in files.files.items()}
+    return {path: position.sub(r"\1", unfolded(file.text)) for path, file in files.files.items()}
 
 
 def check_syntax(folder: Path, sources: list[str], includes: list[str], *flags: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ...cpp.template import fill
 from ...plan.calls import LaidOut, StructuredCall
 from ...plan.library import OperatorPlan, Parameter, Signature, StructuredPlan
+from .scope import Scope
 
 _META = """
 // $location: the meta function of $schema
@@ -119,7 +120,7 @@ def _precomputed(members: tuple[Parameter, ...]) -> str:
     ).strip("\n")
 
 
-def call_lines(op: str, call: StructuredCall, signature: Signature) -> Iterator[str]:
+def call_lines(op: str, call: StructuredCall, signature: Signature, scope: Scope) -> Iterator[str]:
     """The statements that run the meta function and the kernel, and return the results."""
     given = call.written
     if call.stand_ins:
@@ -135,9 +136,10 @@ def call_lines(op: str, call: StructuredCall, signature: Signature) -> Iterator[
         yield f"  const at::Tensor given_{index}{value};"
     given = tuple(f"given_{index}" for index, _ in enumerate(call.given)) or given
     constructed = f'("{op}", {", ".join(given)})' if given else ""
-    home = f"Home::{call.home}, " if call.home else ""
+    home = f"{scope.home(call.home)}, " if call.home else ""
     count = "kAnyNumber" if call.is_list else call.results
-    yield f"  structured::{call.form}<::{call.meta_class}, {home}{count}> op{constructed};"
+    own = scope.name(call.meta_class)
+    yield f"  structured::{call.form}<{own}, {home}{count}> op{constructed};"
     if call.separated:
         yield f"  op.reads({', '.join(call.separated)});"
     result = "const auto precomputed = " if call.keeps_precomputed else ""
@@ -147,7 +149,7 @@ def call_lines(op: str, call: StructuredCall, signature: Signature) -> Iterator[
     yield from layout_lines(op, call.laid_out)
     if call.runs_impl:
         outputs = [f"op.maybe_get_output({i})" for i in range(call.results)]
-        kernel = f"::{call.kernel_function}" if call.kernel_function else "op.impl"
+        kernel = scope.name(call.kernel_function) if call.kernel_function else "op.impl"
         yield f"  {kernel}({', '.join([*call.impl_arguments, *outputs])});"
     if call.out_handle:
         outputs = list(call.written) or [f"op.output({i})" for i in range(call.results)]

@@ -17,12 +17,13 @@ inline namespace v1 {
 
 namespace detail {
 
-[[noreturn]] C10_NOINLINE inline void refuse_undefined(const char* name, const char* argument) {
+[[noreturn]] C10_NOINLINE inline void refuse_undefined(
+    const char* name, const char* arguments, size_t place) {
   TORCH_CHECK(
       false,
       name,
       ": expected a tensor for argument '",
-      argument,
+      name_at(arguments, place),
       "', got None, in C++ an undefined tensor (an argument of type Tensor? may be missing)");
 }
 
@@ -48,15 +49,15 @@ constexpr bool is_optional_list<List, std::void_t<decltype(std::declval<List>().
 
 } // namespace detail
 
-/// Refuses an undefined tensor, or one in a list.
-template <typename Argument>
-void check_defined(const char* name, const char* argument, const Argument& value) {
-  const auto check = [&](const at::Tensor& tensor) {
+/// Refuses an undefined tensor, or one in a list; `names` are those of the arguments, "self, other".
+template <typename... Arguments>
+void check_defined(const char* name, const char* names, const Arguments&... arguments) {
+  const auto check = [&](const at::Tensor& tensor, size_t place) {
     if (C10_UNLIKELY(!tensor.defined())) {
-      detail::refuse_undefined(name, argument);
+      detail::refuse_undefined(name, names, place);
     }
   };
-  for_each_tensor(check, value);
+  for_each_argument(check, arguments...);
 }
 
 /// Refuses a list, which may be missing, of another length than that of its type or one of `others`.

@@ -8,8 +8,12 @@
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/TensorBody.h>
+#include <c10/macros/Macros.h>
 
+#include <cstddef>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -83,6 +87,26 @@ void for_each_tensor(const F& f, const c10::List<c10::List<Inner>>& lists) {
       for_each_tensor(f, item);
     }
   }
+}
+
+/// Calls `f` with each tensor of several arguments, and the place of its argument among them.
+template <typename F, typename... Arguments>
+void for_each_argument(const F& f, const Arguments&... arguments) {
+  size_t place = 0;
+  const auto look = [&](const auto& argument) {
+    for_each_tensor([&](const at::Tensor& tensor) { f(tensor, place); }, argument);
+    ++place;
+  };
+  (look(arguments), ...);
+}
+
+/// The name at a place of the names of arguments, which are one text: "self, other".
+C10_NOINLINE inline std::string name_at(const char* names, size_t place) {
+  std::string_view rest = names;
+  for (; place > 0; --place) {
+    rest.remove_prefix(rest.find(',') + 2);
+  }
+  return std::string(rest.substr(0, rest.find(',')));
 }
 
 /// An optional tensor as kernels are given it: one that holds an undefined tensor, as formulas and

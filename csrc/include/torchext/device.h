@@ -8,48 +8,63 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/Exception.h>
 #include <torchext/arguments.h>
+#include <torchext/home.h>
 
+#include <cstddef>
 #include <optional>
 
 namespace torchext {
 inline namespace v1 {
 
-/// Refuses tensors on several devices; the message names the operator and both arguments.
-class SameDevice {
- public:
-  explicit SameDevice(const char* op) : op_(op) {}
+namespace detail {
 
-  template <typename Argument>
-  void check(const char* name, const Argument& argument) {
-    for_each_tensor([&](const at::Tensor& tensor) { check_one(name, tensor); }, argument);
+[[noreturn]] C10_NOINLINE inline void refuse_devices(
+    const char* op,
+    const char* names,
+    size_t place,
+    at::Device device,
+    size_t first_place,
+    at::Device first) {
+  TORCH_CHECK(
+      false,
+      op,
+      ": expected all tensors on one device, but '",
+      name_at(names, place),
+      "' is on ",
+      device,
+      " and '",
+      name_at(names, first_place),
+      "' on ",
+      first);
+}
+
+} // namespace detail
+
+/// Refuses tensors on several devices; the message names the operator and both arguments, of `names`
+/// ("self, other"). Those of a CPU kernel are on the CPU: else another one would have been called.
+template <Home home = Home::kOther, typename... Arguments>
+void check_same_device(
+    [[maybe_unused]] const char* op,
+    [[maybe_unused]] const char* names,
+    const Arguments&... arguments) {
+  if constexpr (home != Home::kCPU) {
+    std::optional<at::Device> first;
+    size_t first_place = 0;
+    const auto check = [&](const at::Tensor& tensor, size_t place) {
+      if (!tensor.defined()) {
+        return;
+      }
+      if (!first.has_value()) {
+        first = tensor.device();
+        first_place = place;
+      }
+      if (C10_UNLIKELY(tensor.device() != *first)) {
+        detail::refuse_devices(op, names, place, tensor.device(), first_place, *first);
+      }
+    };
+    for_each_argument(check, arguments...);
   }
-
- private:
-  void check_one(const char* name, const at::Tensor& tensor) {
-    if (!tensor.defined()) {
-      return;
-    }
-    if (!device_.has_value()) {
-      device_ = tensor.device();
-      first_ = name;
-    }
-    TORCH_CHECK(
-        tensor.device() == *device_,
-        op_,
-        ": expected all tensors on one device, but '",
-        name,
-        "' is on ",
-        tensor.device(),
-        " and '",
-        first_,
-        "' on ",
-        *device_);
-  }
-
-  const char* op_;
-  const char* first_ = nullptr;
-  std::optional<at::Device> device_;
-};
+}
 
 /// The device that a guard selects for an argument: that of its first tensor.
 template <typename Argument>
@@ -72,6 +87,24 @@ inline std::optional<at::Device> device_of(at::Device device) {
 inline std::optional<at::Device> device_of(std::optional<at::Device> device) {
   return device;
 }
+
+/// Makes the device of an argument the current one, of a kernel that is not the CPU's.
+template <Home home>
+class SelectedDevice {
+ public:
+  template <typename Argument>
+  explicit SelectedDevice(const Argument& argument) : guard_(device_of(argument)) {}
+
+ private:
+  c10::OptionalDeviceGuard guard_;
+};
+
+template <>
+class SelectedDevice<Home::kCPU> {
+ public:
+  template <typename Argument>
+  explicit SelectedDevice(const Argument& /*argument*/) {}
+};
 
 } // namespace v1
 } // namespace torchext

@@ -27,17 +27,16 @@ class Dtypes {
   }
 
   /// Raises RuntimeError for a tensor of another dtype; the message names the operator, the argument,
-  /// its dtype and those that are taken. (A NotImplementedError of a Meta kernel would mean to fake
-  /// tensors that there is none.)
-  template <typename Argument>
-  void check(const char* op, const char* name, const Argument& argument) const {
-    for_each_tensor(
-        [&](const at::Tensor& tensor) {
-          if (C10_UNLIKELY(tensor.defined() && (bits_ & bit(tensor.scalar_type())) == 0)) {
-            refuse(op, name, tensor.scalar_type());
-          }
-        },
-        argument);
+  /// one of `names` ("self, other"), its dtype and those that are taken. (A NotImplementedError of a
+  /// Meta kernel would mean to fake tensors that there is none.)
+  template <typename... Arguments>
+  void check(const char* op, const char* names, const Arguments&... arguments) const {
+    const auto look = [&](const at::Tensor& tensor, size_t place) {
+      if (C10_UNLIKELY(tensor.defined() && (bits_ & bit(tensor.scalar_type())) == 0)) {
+        refuse(op, name_at(names, place), tensor.scalar_type());
+      }
+    };
+    for_each_argument(look, arguments...);
   }
 
  private:
@@ -47,7 +46,7 @@ class Dtypes {
     return uint64_t{1} << static_cast<int>(dtype);
   }
 
-  C10_NOINLINE void refuse(const char* op, const char* name, at::ScalarType dtype) const {
+  C10_NOINLINE void refuse(const char* op, const std::string& name, at::ScalarType dtype) const {
     std::ostringstream taken;
     for (int i = 0; i < static_cast<int>(at::ScalarType::NumOptions); ++i) {
       if ((bits_ & (uint64_t{1} << i)) != 0) {

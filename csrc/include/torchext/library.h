@@ -8,8 +8,10 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include <c10/core/CompileTimeFunctionPointer.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 #include <torchext/platform.h>
@@ -18,6 +20,11 @@
 
 namespace torchext {
 inline namespace v1 {
+
+/// TORCH_FN of an instance of a template, which has commas.
+template <auto kFunction>
+constexpr c10::CompileTimeFunctionPointer<std::remove_pointer_t<decltype(kFunction)>, kFunction>
+    torch_fn{};
 
 /// What one shared object registers in one namespace. Not thread-safe: it is filled by static
 /// initialisers, which run under the loader's lock.

@@ -24,6 +24,7 @@
 #include <c10/util/SmallVector.h>
 #include <torchext/arguments.h>
 #include <torchext/compat.h>
+#include <torchext/home.h>
 #include <torchext/memory_overlap.h>
 #include <torchext/meta_base.h>
 
@@ -41,9 +42,6 @@
 
 namespace torchext {
 inline namespace v1 {
-
-/// Where the results of a kernel live: how new ones are made, and whether a device is selected.
-enum class Home { kCPU, kCUDA, kMeta, kOther };
 
 /// A dispatcher's argument as meta functions and kernels of structured operators take it.
 inline at::OptionalTensorRef as_argument(const std::optional<at::Tensor>& tensor) {
