@@ -216,7 +216,7 @@ class TangentAnalysis:
             if _stays_inside(match.group(3)):
                 call = f"{name}_t_raw.{base}_({match.group(3)})"
                 return f"{name}_t_raw.defined() ? {call} : {text}"
-        return f"{name}_t_raw.defined() ? {name}_t_raw.copy_({text}) : {text}"
+        return f"written_tangent({name}_t_raw, {text})"
 
     def _argument(self, written: str | None) -> str:
         """The argument that is this parameter of the kernel."""

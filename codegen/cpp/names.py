@@ -48,7 +48,7 @@ _USED = frozenset(
     "or_missing precomputed primal_of raw_tangent_of rebase_result_history records returned save "
     "save_value save_written scalar_t schema set_result_history set_tangent stand_ins tangent_of "
     "torch_fn torchext_values unboxed unshared variable_list without_tangent writable_tangent_of "
-    "write_back".split()
+    "write_back written_tangent".split()
 )
 # And what they make of the names of arguments, or number.
 _MADE = re.compile(r"stand_in_\w*|(dtypes|given)_\d+|\w+_(as_list|given|laid_out)")

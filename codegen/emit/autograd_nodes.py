@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""nodes/<group>.h and nodes_<shard>.cpp: the backward node of every operator with formulas."""
+"""nodes_<shard>.h and .cpp: the backward node of every operator with formulas."""
 
 from __future__ import annotations
 
@@ -106,36 +106,32 @@ $afters
 
 
 def emit(plan: Plan) -> Iterator[File]:
-    """A header for each group that has nodes, and a source for each shard."""
+    """A header and a source for each shard that has nodes."""
     head, space = banner(__name__, plan.specs), plan.namespace
-    for group, operators in plan.groups().items():
-        nodes = [(op, node) for op in operators for node in op.nodes]
-        if nodes:
-            classes = "\n".join(_class(op, node) for op, node in nodes).rstrip()
-            text = fill(_HEADER, banner=head, namespace=space, classes=classes)
-            yield File(f"include/{space}/nodes/{group}.h", text, "header")
     for index in range(plan.shards):
         shard = [(op, node) for op in plan.shard(index) for node in op.nodes]
         if shard:
+            classes = "\n".join(_class(op, node) for op, node in shard).rstrip()
+            text = fill(_HEADER, banner=head, namespace=space, classes=classes)
+            yield File(f"include/{space}/nodes_{index}.h", text, "header")
             definitions = (_definition(space, op, node) for op, node in shard)
             text = fill(
                 _SOURCE,
                 banner=head,
                 namespace=space,
-                includes=_includes(plan, shard),
+                includes=_includes(plan, index, shard),
                 definitions="\n".join(definitions).rstrip(),
             )
             yield File(f"src/nodes_{index}.cpp", text, "part")
 
 
-def _includes(plan: Plan, shard: list[tuple[OperatorPlan, NodePlan]]) -> list[str]:
+def _includes(plan: Plan, index: int, shard: list[tuple[OperatorPlan, NodePlan]]) -> list[str]:
     """The nodes of the shard, and the operators of this library that its formulas call."""
     groups = plan.group_of_api
     calls = {name for _, node in shard for name in node.calls}
     called = sorted({groups[name] for name in calls if name in groups})
-    own = sorted({op.group for op, _ in shard})
     return [
-        *(f"#include <{plan.namespace}/nodes/{group}.h>" for group in own),
+        f"#include <{plan.namespace}/nodes_{index}.h>",
         *(f"#include <{plan.namespace}/ops/{group}.h>" for group in called),
         *own_includes(plan.formula_headers),
     ]

@@ -18,17 +18,7 @@ _HEADER = """
 $banner
 #pragma once
 
-#include <array>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <vector>
-
 $includes
-
-namespace c10 {
-class OperatorHandle;
-} // namespace c10
 
 $declarations
 """
@@ -45,15 +35,6 @@ _DECLARATION = """
 $comments
 $prototype;
 """
-
-_INCLUDES = [
-    "#include <ATen/core/Dict.h>",
-    "#include <ATen/core/List.h>",
-    "#include <ATen/core/Tensor.h>",
-    "#include <ATen/core/stack.h>",
-    "#include <c10/core/Scalar.h>",
-    "#include <c10/core/SymBool.h>",
-]
 
 _BOXED = "void $name(const c10::OperatorHandle& op, torch::jit::Stack* stack)"
 
@@ -78,12 +59,19 @@ def emit(plan: Plan) -> Iterator[File]:
             text = fill(
                 _HEADER,
                 banner=head,
-                includes=sorted([*_INCLUDES, *includes(structured)]),
+                includes=[*_includes(operators), *includes(structured)],
                 declarations="\n".join(found).rstrip(),
             )
             yield File(f"{folder}/kernels/{group}.h", text, "header")
     everything = [f"#include <{plan.namespace}/kernels/{group}.h>" for group in sorted(groups)]
     yield File(f"{folder}/kernels.h", fill(_ALL, banner=head, includes=everything), "header")
+
+
+def _includes(operators: list[OperatorPlan]) -> list[str]:
+    kernels = (kernel for op in operators for kernel in op.kernels if kernel.function)
+    is_boxed = any(kernel.declared is None for kernel in kernels)
+    boxed = ["#include <torchext/boxed_kernel.h>"] if is_boxed else []
+    return [*boxed, "#include <torchext/operator_types.h>"]
 
 
 def _declarations(operators: list[OperatorPlan]) -> Iterator[str]:

@@ -14,21 +14,8 @@ _HEADER = """
 $banner
 #pragma once
 
-#include <array>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <vector>
-
-#include <ATen/core/Dict.h>
-#include <ATen/core/List.h>
-#include <ATen/core/Reduction.h>
-#include <ATen/core/Tensor.h>
-#include <c10/core/DispatchKeySet.h>
-#include <c10/core/Scalar.h>
-#include <c10/core/SymBool.h>
 $fixed_lists
-#include <torchext/visibility.h>
+#include <torchext/operator_types.h>
 
 namespace torchext::generated::$namespace::operators {
 

@@ -18,7 +18,7 @@ _SHARD = """
 $banner
 #include <torchext/python_nodes.h>
 
-$includes
+#include <$namespace/nodes_$shard.h>
 
 namespace torchext::generated::$namespace {
 
@@ -70,7 +70,6 @@ def emit(plan: Plan) -> Iterator[File]:
                 banner=head,
                 namespace=plan.namespace,
                 shard=str(index),
-                includes=_includes(plan, shard),
                 classes=_indented("".join(_class(op, node) for op, node in shard)),
             )
             yield File(f"python/nodes_{index}.cpp", text, "python_part")
@@ -85,11 +84,6 @@ def emit(plan: Plan) -> Iterator[File]:
             functions=functions,
         )
         yield File("python/module.cpp", text, "python_part")
-
-
-def _includes(plan: Plan, shard: list[tuple[OperatorPlan, NodePlan]]) -> list[str]:
-    groups = sorted({op.group for op, _ in shard})
-    return [f"#include <{plan.namespace}/nodes/{group}.h>" for group in groups]
 
 
 def _class(op: OperatorPlan, node: NodePlan) -> str:

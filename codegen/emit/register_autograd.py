@@ -65,7 +65,7 @@ def emit(plan: Plan) -> Iterator[File]:
             banner=banner(__name__, plan.specs),
             namespace=plan.namespace,
             runtime=list(_runtime(shard)),
-            includes=_includes(plan, keyed, evaluates),
+            includes=_includes(plan, index, keyed, evaluates),
             using=_USING if evaluates else [],
             kernels="\n".join(kernels).rstrip("\n") + "\n" if kernels else [],
             registrations="\n".join(registrations),
@@ -91,13 +91,16 @@ def _plans(op: OperatorPlan) -> Iterator[tuple[str, AutogradPlan]]:
 
 
 def _includes(
-    plan: Plan, keyed: list[tuple[OperatorPlan, str, AutogradPlan]], evaluates: bool
+    plan: Plan,
+    index: int,
+    keyed: list[tuple[OperatorPlan, str, AutogradPlan]],
+    evaluates: bool,
 ) -> list[str]:
     """The nodes and operators of the shard, and what its formulas call."""
     groups = plan.group_of_api
     own = {op.group for op, _, _ in keyed}
     called = {groups[name] for _, _, a in keyed for name in a.calls if name in groups}
-    found = [f"#include <{plan.namespace}/nodes/{g}.h>" for g in sorted(own)]
+    found = [f"#include <{plan.namespace}/nodes_{index}.h>"] if own else []
     found += [f"#include <{plan.namespace}/ops/{g}.h>" for g in sorted(own | called)]
     if not evaluates:
         return found

@@ -82,7 +82,7 @@ def emit(plan: Plan) -> Iterator[File]:
         groups = sorted({op.group for op in shard if any(map(_calls_kernel, op.kernels))})
         structured = [op for op in shard if any(k.structured for k in op.kernels)]
         called = sorted({op.group for op in structured if any(map(_calls_out, op.kernels))})
-        ruled = sorted({op.group for op in shard if any(map(_has_rule, op.kernels))})
+        has_rules = any(_has_rule(kernel) for op in shard for kernel in op.kernels)
         sets = _dtype_sets(shard)
         made = [(op, wrapper) for op in shard for wrapper in wrappers(plan.namespace, op, sets)]
         by_kernel = {(op.handle, key): wrapper for op, wrapper in made for key in wrapper.arguments}
@@ -98,7 +98,7 @@ def emit(plan: Plan) -> Iterator[File]:
             includes=[
                 *(f"#include <{plan.namespace}/kernels/{group}.h>" for group in groups),
                 *(f"#include <{plan.namespace}/ops/{group}.h>" for group in called),
-                *(f"#include <{plan.namespace}/rules/{group}.h>" for group in ruled),
+                *([f"#include <{plan.namespace}/rules_{index}.h>"] if has_rules else []),
             ],
             dtypes=[*(_dtype_set(name, taken) for taken, name in sets.items()), *[""][: len(sets)]],
             native=_native(plan.namespace, text),

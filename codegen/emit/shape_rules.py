@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rules/<group>.h and rules_<shard>.cpp: the meta functions that are generated from `meta:`.
+"""rules_<shard>.h and .cpp: the meta functions that are generated from `meta:`.
 
 Those of structured operators that a TensorIterator serves are declared with their kernels.
 """
@@ -56,21 +56,19 @@ $statements
 
 
 def emit(plan: Plan) -> Iterator[File]:
-    """A header for each group, and a source for each shard."""
+    """A header and a source for each shard."""
     head, space = banner(__name__, plan.specs), plan.namespace
-    for group, operators in plan.groups().items():
-        found = _with_rules(operators)
+    for index in range(plan.shards):
+        shard = plan.shard(index)
+        found = [(op, op.rule) for op in shard if op.rule]
         if found:
             classes = "\n".join(_class(op, rule) for op, rule in found).rstrip()
             text = fill(_HEADER, banner=head, namespace=space, classes=classes)
-            yield File(f"include/{space}/rules/{group}.h", text, "header")
-    for index in range(plan.shards):
-        shard = plan.shard(index)
-        found = _with_rules(shard)
+            yield File(f"include/{space}/rules_{index}.h", text, "header")
         iterated = [op for op in shard if op.structured and op.structured.iterator]
         if found or iterated:
-            headers = sorted({f"rules/{op.group}" for op, _ in found})
-            headers = sorted({f"kernels/{op.group}" for op in iterated}) + headers
+            headers = sorted({f"kernels/{op.group}" for op in iterated})
+            headers += [f"rules_{index}"] if found else []
             text = fill(
                 _SOURCE,
                 banner=head,
@@ -80,10 +78,6 @@ def emit(plan: Plan) -> Iterator[File]:
                 functions="\n".join(_function(op, rule) for op, rule in found).rstrip(),
             )
             yield File(f"src/rules_{index}.cpp", text, "part")
-
-
-def _with_rules(operators: list[OperatorPlan]) -> list[tuple[OperatorPlan, RulePlan]]:
-    return [(op, op.rule) for op in operators if op.rule]
 
 
 def _iterator(op: OperatorPlan) -> str:

@@ -52,7 +52,7 @@ struct $name : public ::$meta {
 
 
 _BASES = {
-    "at::TensorIteratorBase": "#include <ATen/TensorIterator.h>",
+    "at::TensorIteratorBase": "#include <torchext/iterator_base.h>",
     "torchext::MetaBase": "#include <torchext/meta_base.h>",
 }
 
@@ -62,11 +62,7 @@ def includes(structured: list[StructuredPlan]) -> list[str]:
     if not structured:
         return []
     bases = {plan.base for plan in structured}
-    return [
-        *(header for base, header in _BASES.items() if base in bases),
-        "#include <ATen/core/IListRef.h>",
-        "#include <c10/util/DimVector.h>",
-    ]
+    return [header for base, header in _BASES.items() if base in bases]
 
 
 def declarations(op: OperatorPlan, plan: StructuredPlan) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <ATen/TensorMeta.h>
+#include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/SymIntArrayRef.h>
 #include <c10/util/DimVector.h>

@@ -211,6 +211,12 @@ void set_apart(std::tuple<Tangents...>& tangents, const Arguments&... arguments)
   std::apply(each, tangents);
 }
 
+/// The tangent of an argument that an operator has written to: its own, written to as well, where it
+/// has one.
+inline at::Tensor written_tangent(const at::Tensor& tangent, const at::Tensor& value) {
+  return tangent.defined() ? tangent.copy_(value) : value;
+}
+
 /// The tangent of what an operator has made a view of itself: of the same memory, as the value.
 inline at::Tensor view_in_place(const at::Tensor& tangent, const at::Tensor& view) {
   if (!tangent.defined() || tangent.is_same(view)) {
