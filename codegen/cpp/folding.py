@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterable
 
 WIDTH = 100
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'')
@@ -22,6 +23,18 @@ def fold(text: str) -> str:
             for before, line in zip(["", *lines], lines)
         ]
     )
+
+
+def packed(parts: Iterable[str]) -> str:
+    """Parts of a list between its brackets, as many in a line as there is room for."""
+    lines = [""]
+    for part in parts:
+        line = f"{lines[-1]} {part}," if lines[-1] else f"{_INDENT}{part},"
+        if len(line) <= WIDTH:
+            lines[-1] = line
+        else:
+            lines.append(f"{_INDENT}{part},")
+    return "\n".join(["", *lines])[:-1]
 
 
 def _fold_line(line: str, is_formula: bool = False) -> str:

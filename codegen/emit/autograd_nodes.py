@@ -5,18 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..cpp.folding import packed
 from ..cpp.template import fill
 from ..output import File, banner, own_includes
-from ..plan.autograd import NodePlan, SavedKind, SavedPlan
+from ..plan.autograd import NodePlan, SavedKind
 from ..plan.library import OperatorPlan, Plan
 from .spelling.gradients import gradient_block
 
 _HEADER = """
 $banner
 #pragma once
-
-#include <array>
-#include <string>
 
 #include <torchext/autograd.h>
 
@@ -29,13 +27,9 @@ $classes
 
 _CLASS = """
 // $location: $schema
-struct TORCHEXT_API $name final : BackwardNode {
-  using BackwardNode::BackwardNode;
+struct TORCHEXT_API $name final : NodeOf<$name> {
+  using NodeOf::NodeOf;
   std::string name() const override;
-  variable_list apply(variable_list&& grads) override;
-  void release_variables() override;
-  void compiled_args(CompiledNodeArgs& args) const override;
-  variable_list apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) override;
 $members
 };
 """
@@ -44,8 +38,8 @@ _SOURCE = """
 $banner
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
-#include <torchext/compiled_autograd.h>
 #include <torchext/derivative_helpers.h>
+#include <torchext/node_definition.h>
 
 $includes
 
@@ -58,6 +52,12 @@ using namespace torchext::derivatives;
 $definitions
 
 } // namespace torchext::generated::$namespace
+
+namespace torchext {
+
+$instances
+
+} // namespace torchext
 """
 
 _DEFINITION = """
@@ -77,30 +77,11 @@ $catch
   return outputs;
 }
 
+NodeDefinition<$parts>
+definition_of(const $name*);
+
 std::string $name::name() const {
   return "$name";
-}
-
-variable_list $name::apply(variable_list&& grads) {
-$lock
-$check
-  return $function(grads, $arguments);
-}
-
-void $name::release_variables() {
-$releases
-}
-
-void $name::compiled_args($args_parameter) const {
-$collects
-}
-
-variable_list $name::apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) {
-$befores
-$check
-  variable_list grad_inputs = $compiled;
-$afters
-  return grad_inputs;
 }
 """
 
@@ -121,6 +102,9 @@ def emit(plan: Plan) -> Iterator[File]:
                 namespace=space,
                 includes=_includes(plan, index, shard),
                 definitions="\n".join(definitions).rstrip(),
+                instances=[
+                    f"template class NodeOf<generated::{space}::{node.name}>;" for _, node in shard
+                ],
             )
             yield File(f"src/nodes_{index}.cpp", text, "part")
 
@@ -145,16 +129,7 @@ def _class(op: OperatorPlan, node: NodePlan) -> str:
 
 
 def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
-    members = [(s.member, s) for s in node.saved]
-    lock = ["  const std::lock_guard<std::mutex> lock(mutex_);"] if node.is_locked else []
-    check = "check_not_released" if node.saves_lists else "check_release_does_not_wait"
-    collects = [f"  collect(args, {member}{_is_output(s)});" for member, s in members]
-    collects += [f"  collect(args, {e.argument}_size);" for e in node.edges if e.is_list]
-    taken = ",\n".join(f"        moved_out({s.member})" for s in node.variables)
-    takes = [f"    return std::make_tuple(\n{taken});"]
-    releases = ["  when_nobody_reads([this] {", *takes, "  });"] if node.variables else []
-    function, values = f"{node.name}_gradients", ", ".join(_arguments(node))
-    traced = f'*this, "{space}_{node.name}", saved, grads, {values}'
+    function = f"{node.name}_gradients"
     return fill(
         _DEFINITION,
         location=node.spec_line,
@@ -171,22 +146,8 @@ def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
         locals=list(_grads(node)),
         gradients=[gradient_block(node, g) for g in node.gradients],
         **_explained(f"{space}::{op.operator.name}", node),
-        lock=lock,
-        check=[f"  {check}();"] if node.variables else [],
-        arguments=values,
-        releases=releases,
-        args_parameter="CompiledNodeArgs& args" if collects else "CompiledNodeArgs&",
-        collects=collects,
-        befores=[f"  before(saved, {member});" for member, _ in members],
-        compiled=f"apply_compiled<{function}>({traced})",
-        afters=[f"  after(saved, {member});" for member, _ in members],
+        parts=packed([f"&{function}", *_parts(node)]),
     )
-
-
-def _is_output(saved: SavedPlan) -> str:
-    if saved.kind is SavedKind.VALUE:
-        return ""
-    return f", /*is_output=*/{'true' if saved.is_output else 'false'}"
 
 
 def _parameters(node: NodePlan) -> list[str]:
@@ -200,19 +161,21 @@ def _parameters(node: NodePlan) -> list[str]:
     return found + (["bool retain_variables"] if node.retains else [])
 
 
-def _arguments(node: NodePlan) -> Iterator[str]:
-    """The arguments for those parameters, without grads."""
-    sizes = [f"{e.argument}_size" if e.is_list else "1" for e in node.edges]
-    yield f"needs_input_grad<{len(sizes)}>({{{', '.join(sizes)}}})"
-    yield from (f"{e.argument}_size" for e in node.edges if e.is_list)
-    for item in node.saved:
-        if item.kind is SavedKind.VALUE:
-            yield item.member
-        else:
-            function = "unpack_optional" if item.kind is SavedKind.OPTIONAL_TENSORS else "unpack"
-            yield f"{function}({item.member}{', *this' if item.is_output else ''})"
+def _parts(node: NodePlan) -> Iterator[str]:
+    """What gives the arguments for those parameters, without grads."""
+    sizes = [f"&{node.name}::{e.argument}_size" for e in node.edges if e.is_list]
+    every = [f"&{node.name}::{e.argument}_size" if e.is_list else "1" for e in node.edges]
+    yield f"Edges<{', '.join(every)}>"
     if node.retains:
-        yield "retain_variables"
+        yield "RetainVariables"
+    yield from (f"Member<{size}>" for size in sizes)
+    for item in node.saved:
+        of = "Member"
+        if item.kind is SavedKind.OPTIONAL_TENSORS:
+            of = "Optionals"
+        elif item.kind is not SavedKind.VALUE and item.is_output:
+            of = "Result"
+        yield f"{of}<&{node.name}::{item.member}>"
 
 
 def _incoming(node: NodePlan) -> str:

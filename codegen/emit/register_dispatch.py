@@ -7,10 +7,9 @@ The blocks of CUDA keys are compiled where CUDA is; `cpu_fallback` is registered
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Iterator
 
-from ..cpp.folding import WIDTH
+from ..cpp.folding import packed
 from ..cpp.template import fill
 from ..output import File, banner
 from ..plan.library import KernelPlan, OperatorPlan, Plan
@@ -46,7 +45,6 @@ const bool registered_$key_$index = library().$add($arguments);
 $end
 """
 
-_INDENT = " " * 4
 _BOXED = "torch::CppFunction::makeFromBoxedFunction<&{}>()"
 
 # the headers of torchext that a shard includes -> whether a kernel needs it
@@ -124,9 +122,7 @@ def _dtype_sets(shard: list[OperatorPlan]) -> DtypeSets:
 
 
 def _dtype_set(name: str, taken: tuple[str, ...]) -> str:
-    lines = textwrap.wrap(", ".join(f"at::k{dtype}" for dtype in taken), WIDTH - len(_INDENT))
-    body = f"\n{_INDENT}".join(lines)
-    return f"constexpr Dtypes {name}{{\n{_INDENT}{body}}};"
+    return f"constexpr Dtypes {name}{{{packed(f'at::k{dtype}' for dtype in taken)}}};"
 
 
 def _calls_kernel(kernel: KernelPlan) -> bool:

@@ -2145,21 +2145,14 @@ const bool registered_negative_0 =
 
 #pragma once
 
-#include <array>
-#include <string>
-
 #include <torchext/autograd.h>
 
 namespace torchext::generated::goldens {
 
 // derivatives.yaml:3: mul.Tensor(Tensor self, Tensor other) -> Tensor
-struct TORCHEXT_API MulBackward0 final : BackwardNode {
-  using BackwardNode::BackwardNode;
+struct TORCHEXT_API MulBackward0 final : NodeOf<MulBackward0> {
+  using NodeOf::NodeOf;
   std::string name() const override;
-  variable_list apply(variable_list&& grads) override;
-  void release_variables() override;
-  void compiled_args(CompiledNodeArgs& args) const override;
-  variable_list apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) override;
 
   torch::autograd::SavedVariable other_;
   torch::autograd::SavedVariable self_;
@@ -2167,13 +2160,9 @@ struct TORCHEXT_API MulBackward0 final : BackwardNode {
 
 // derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
 //     eps=1e-6) -> (Tensor blended, Tensor total)
-struct TORCHEXT_API BlendBackward0 final : BackwardNode {
-  using BackwardNode::BackwardNode;
+struct TORCHEXT_API BlendBackward0 final : NodeOf<BlendBackward0> {
+  using NodeOf::NodeOf;
   std::string name() const override;
-  variable_list apply(variable_list&& grads) override;
-  void release_variables() override;
-  void compiled_args(CompiledNodeArgs& args) const override;
-  variable_list apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) override;
 
   ::std::vector<torch::autograd::SavedVariable> parts_;
   torch::autograd::SavedVariable weight_;
@@ -2190,8 +2179,8 @@ struct TORCHEXT_API BlendBackward0 final : BackwardNode {
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
-#include <torchext/compiled_autograd.h>
 #include <torchext/derivative_helpers.h>
+#include <torchext/node_definition.h>
 
 #include <goldens/nodes_0.h>
 #line 1 "derivatives.yaml"
@@ -2231,45 +2220,13 @@ static variable_list MulBackward0_gradients(
   return outputs;
 }
 
+NodeDefinition<
+    &MulBackward0_gradients, Edges<1, 1>, Member<&MulBackward0::other_>,
+    Member<&MulBackward0::self_>>
+definition_of(const MulBackward0*);
+
 std::string MulBackward0::name() const {
   return "MulBackward0";
-}
-
-variable_list MulBackward0::apply(variable_list&& grads) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  check_release_does_not_wait();
-  return MulBackward0_gradients(grads, needs_input_grad<2>({1, 1}), unpack(other_), unpack(self_));
-}
-
-void MulBackward0::release_variables() {
-  when_nobody_reads([this] {
-    return std::make_tuple(
-        moved_out(other_),
-        moved_out(self_));
-  });
-}
-
-void MulBackward0::compiled_args(CompiledNodeArgs& args) const {
-  collect(args, other_, /*is_output=*/false);
-  collect(args, self_, /*is_output=*/false);
-}
-
-variable_list MulBackward0::apply_with_saved(
-    const variable_list& grads, SwapSavedVariables& saved) {
-  before(saved, other_);
-  before(saved, self_);
-  check_release_does_not_wait();
-  variable_list grad_inputs = apply_compiled<MulBackward0_gradients>(
-      *this,
-      "goldens_MulBackward0",
-      saved,
-      grads,
-      needs_input_grad<2>({1, 1}),
-      unpack(other_),
-      unpack(self_));
-  after(saved, other_);
-  after(saved, self_);
-  return grad_inputs;
 }
 
 // derivatives.yaml:8: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
@@ -2307,71 +2264,29 @@ static variable_list BlendBackward0_gradients(
 #line 10 "derivatives.yaml"
       store(outputs, range_1, ::std::get<1>(computed));
     }
-#line 125 "src/nodes_0.cpp"
+#line 93 "src/nodes_0.cpp"
   }
   return outputs;
 }
+
+NodeDefinition<
+    &BlendBackward0_gradients, Edges<&BlendBackward0::parts_size, 1>,
+    Member<&BlendBackward0::parts_size>, Member<&BlendBackward0::parts_>,
+    Member<&BlendBackward0::weight_>, Member<&BlendBackward0::eps>, Result<&BlendBackward0::total_>>
+definition_of(const BlendBackward0*);
 
 std::string BlendBackward0::name() const {
   return "BlendBackward0";
 }
 
-variable_list BlendBackward0::apply(variable_list&& grads) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  check_not_released();
-  return BlendBackward0_gradients(
-      grads,
-      needs_input_grad<2>({parts_size, 1}),
-      parts_size,
-      unpack(parts_),
-      unpack(weight_),
-      eps,
-      unpack(total_, *this));
-}
-
-void BlendBackward0::release_variables() {
-  when_nobody_reads([this] {
-    return std::make_tuple(
-        moved_out(parts_),
-        moved_out(weight_),
-        moved_out(total_));
-  });
-}
-
-void BlendBackward0::compiled_args(CompiledNodeArgs& args) const {
-  collect(args, parts_, /*is_output=*/false);
-  collect(args, weight_, /*is_output=*/false);
-  collect(args, eps);
-  collect(args, total_, /*is_output=*/true);
-  collect(args, parts_size);
-}
-
-variable_list BlendBackward0::apply_with_saved(
-    const variable_list& grads, SwapSavedVariables& saved) {
-  before(saved, parts_);
-  before(saved, weight_);
-  before(saved, eps);
-  before(saved, total_);
-  check_not_released();
-  variable_list grad_inputs = apply_compiled<BlendBackward0_gradients>(
-      *this,
-      "goldens_BlendBackward0",
-      saved,
-      grads,
-      needs_input_grad<2>({parts_size, 1}),
-      parts_size,
-      unpack(parts_),
-      unpack(weight_),
-      eps,
-      unpack(total_, *this));
-  after(saved, parts_);
-  after(saved, weight_);
-  after(saved, eps);
-  after(saved, total_);
-  return grad_inputs;
-}
-
 } // namespace torchext::generated::goldens
+
+namespace torchext {
+
+template class NodeOf<generated::goldens::MulBackward0>;
+template class NodeOf<generated::goldens::BlendBackward0>;
+
+} // namespace torchext
 """,
         )
 

@@ -121,6 +121,23 @@ class TORCHEXT_API BackwardNode : public torch::autograd::Node {
   std::atomic<int32_t> readers_ = 0;
 };
 
+/// Base of one generated node, which has its members and, as the one function that keeps its type in
+/// one place, its name. Where `definition_of(const Own*)` is declared, torchext/node_definition.h
+/// makes the rest of it.
+template <typename Own>
+class TORCHEXT_API NodeOf : public BackwardNode {
+ public:
+  using BackwardNode::BackwardNode;
+  variable_list apply(variable_list&& grads) final;
+  void release_variables() final;
+  void compiled_args(CompiledNodeArgs& args) const final;
+  variable_list apply_with_saved(const variable_list& grads, SwapSavedVariables& saved) final;
+
+ private:
+  template <typename Definition, typename F>
+  variable_list computed(const F& f);
+};
+
 inline bool any_defined(const variable_list& grads) {
   for (const at::Tensor& grad : grads) {
     if (grad.defined()) {
