@@ -2336,10 +2336,7 @@ at::Tensor autograd_mul_Tensor(
       node->self_ = save(self);
     }
   }
-  auto result = [&] {
-    at::AutoDispatchBelowADInplaceOrView guard;
-    return operators::mul_Tensor::redispatch(keys & c10::after_autograd_keyset, self, other);
-  }();
+  auto result = below_adinplace_or_view<operators::mul_Tensor>(keys, self, other);
   check_new("goldens::mul.Tensor", result, self, other);
   if (node) {
     set_result_history(result, node);
@@ -2352,7 +2349,7 @@ at::Tensor autograd_mul_Tensor(
     const at::Tensor other_p = primal_of(other);
 #line 6 "derivatives.yaml"
     result_tangent = other_t * self_p + self_t * other_p;
-#line 59 "src/autograd_0.cpp"
+#line 56 "src/autograd_0.cpp"
     set_apart(result_tangent, self, other);
   }
   set_tangent(result, result_tangent);
@@ -2379,11 +2376,7 @@ at::Tensor autograd_mul_Tensor(
     node->weight_ = save(weight);
     node->eps = save_value<double>(eps);
   }
-  auto [blended, total] = [&] {
-    at::AutoDispatchBelowADInplaceOrView guard;
-    return operators::blend::redispatch(
-        keys & c10::after_autograd_keyset, parts, weight, size, eps);
-  }();
+  auto [blended, total] = below_adinplace_or_view<operators::blend>(keys, parts, weight, size, eps);
   check_new("goldens::blend", blended, parts, weight);
   check_new("goldens::blend", total, parts, weight);
   check_apart("goldens::blend", blended, total);
@@ -2395,7 +2388,7 @@ at::Tensor autograd_mul_Tensor(
     at::Tensor weight_t = tangent_of(weight);
 #line 11 "derivatives.yaml"
     blended_tangent = weight_t * total;
-#line 102 "src/autograd_0.cpp"
+#line 95 "src/autograd_0.cpp"
     set_apart(blended_tangent, weight, parts);
   }
   set_tangent(blended, blended_tangent);
@@ -2425,10 +2418,7 @@ at::Tensor& autograd_mul__Tensor(
       node->self_ = save(kept(original_self, self));
     }
   }
-  [&] {
-    at::AutoDispatchBelowAutograd guard;
-    return operators::mul__Tensor::redispatch(keys & c10::after_autograd_keyset, self, other);
-  }();
+  below_autograd<operators::mul__Tensor>(keys, self, other);
   if (node) {
     rebase_result_history(self, node);
   }
@@ -2444,7 +2434,7 @@ at::Tensor& autograd_mul__Tensor(
 #line 6 "derivatives.yaml"
     self_tangent = written_tangent(self_t_raw, other_t * original_self_p + original_self_t * other_p);
     // clang-format on
-#line 151 "src/autograd_0.cpp"
+#line 141 "src/autograd_0.cpp"
     set_apart(self_tangent, other);
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);

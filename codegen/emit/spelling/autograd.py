@@ -42,13 +42,6 @@ $returned
 
 """
 
-_CALL = """
-  $results[&] {
-    at::$guard guard;
-    return operators::$handle::redispatch(keys & c10::after_autograd_keyset$arguments);
-  }();
-"""
-
 
 def kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) -> str:
     """The kernel of the operator for the key, by whose formulas the plan is."""
@@ -82,7 +75,7 @@ def kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) -
             for p in signature.parameters
             if p.name in autograd.asides
         ],
-        call=_call(op, autograd).rstrip("\n"),
+        call=list(_call(op, autograd)),
         backs=[f"  {name}_aside.copy_back();" for name in autograd.asides],
         fresh=list(_new_checks(name, autograd)),
         history=list(_history(name, autograd)),
@@ -139,7 +132,7 @@ def _check(function: str, name: str, item: Tensors) -> str:
     return f'  {function}("{name}", "{item.name}", {item.parameter});'
 
 
-def _call(op: OperatorPlan, autograd: AutogradPlan) -> str:
+def _call(op: OperatorPlan, autograd: AutogradPlan) -> Iterator[str]:
     """The call below autograd. What it writes to are arguments, whatever it returns for them."""
     assert op.signature is not None
     names = [r.local for r in autograd.results]
@@ -150,15 +143,12 @@ def _call(op: OperatorPlan, autograd: AutogradPlan) -> str:
     else:
         names = [f"{n}_written" if r.is_argument else n for n, r in zip(names, autograd.results)]
         results = f"auto [{', '.join(names)}] = "
-    call = fill(
-        _CALL,
-        results=results,
-        guard=f"AutoDispatchBelow{'Autograd' if autograd.has_aliases else 'ADInplaceOrView'}",
-        handle=op.handle,
-        arguments="".join(f", {_passed(p.name, autograd)}" for p in op.signature.parameters),
-    )
-    given = (r for r in autograd.results if r.is_optional)
-    return call + "".join(f"  {r.local} = given_or({r.written}, {r.local});\n" for r in given)
+    function = "below_autograd" if autograd.has_aliases else "below_adinplace_or_view"
+    arguments = ", ".join(["keys", *(_passed(p.name, autograd) for p in op.signature.parameters)])
+    yield f"  {results}{function}<operators::{op.handle}>({arguments});"
+    for result in autograd.results:
+        if result.is_optional:
+            yield f"  {result.local} = given_or({result.written}, {result.local});"
 
 
 def _passed(parameter: str, autograd: AutogradPlan) -> str:

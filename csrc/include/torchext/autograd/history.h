@@ -16,6 +16,7 @@
 
 #include <initializer_list>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace torchext {
@@ -69,6 +70,22 @@ void check_not_complex(const char* op, const Result& result) {
             " does not support automatic differentiation for outputs with complex dtype.");
       },
       result);
+}
+
+/// Calls an operator below its autograd kernel, whose version counters and views are still to come.
+template <typename Operator, typename... Arguments>
+decltype(auto) below_autograd(c10::DispatchKeySet keys, Arguments&&... arguments) {
+  const at::AutoDispatchBelowAutograd guard;
+  return Operator::redispatch(
+      keys & c10::after_autograd_keyset, std::forward<Arguments>(arguments)...);
+}
+
+/// The same of an operator that neither writes to an argument nor returns a view.
+template <typename Operator, typename... Arguments>
+decltype(auto) below_adinplace_or_view(c10::DispatchKeySet keys, Arguments&&... arguments) {
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return Operator::redispatch(
+      keys & c10::after_autograd_keyset, std::forward<Arguments>(arguments)...);
 }
 
 /// Marks a result as computed by the node, in the order of the results: each call adds an input.
