@@ -56,6 +56,11 @@ def _load(request: Request) -> None:
         load()
     if any(check.startswith("compile") or check == "opcheck" for check in request.checks):
         importlib.import_module("torch._inductor.compile_fx")
+        # What Inductor asks of the machine and keeps: two seconds, which each process would take.
+        importlib.import_module("torch._inductor.cpu_vec_isa").valid_vec_isa_list()
+        importlib.import_module("torch._inductor.codecache").torch_key()
+    if {"gradgradcheck", "forward_mode"} & set(request.checks):
+        importlib.import_module("torch._decomp.decompositions_for_jvp")
 
 
 def _lack_of_device() -> str:
