@@ -23,11 +23,9 @@ from ..spec.model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
 
 # Names that a node and its function use themselves.
 _USED = frozenset(
-    "GradRanges MaterializedGrads after any_defined apply apply_compiled apply_with_saved args "
-    "before check_not_released check_release_does_not_wait collect compiled_args computed error "
-    "explain_undefined i incoming is_list_of_gradients kept lock materialized moved_out "
-    "mutex mutex_ name needs needs_input_grad outputs ranges read_saved release_variables saved "
-    "store unpack unpack_optional variable_list when_nobody_reads".split()
+    "GradRanges MaterializedGrads any_defined apply apply_with_saved compiled_args computed error "
+    "explain_undefined i incoming is_list_of_gradients kept materialized mutex_ name needs "
+    "outputs ranges read_saved release_variables store variable_list".split()
 )
 _SAVED_VARIABLE = "torch::autograd::SavedVariable"
 _KINDS = {

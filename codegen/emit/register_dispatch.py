@@ -6,7 +6,6 @@ The blocks of CUDA keys are compiled where CUDA is; `cpu_fallback` is registered
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from ..cpp.folding import packed
@@ -87,8 +86,7 @@ def emit(plan: Plan) -> Iterator[File]:
         shared = [wrapper.text for _, wrapper in made if wrapper.is_shared]
         items = _by_key(shard).items()
         blocks = [_block(plan.namespace, index, by_kernel, *item) for item in items]
-        text = "\n".join([*shared, *blocks]).rstrip()
-        source = fill(
+        text = fill(
             _SOURCE,
             banner=banner(__name__, plan.specs),
             namespace=plan.namespace,
@@ -99,15 +97,19 @@ def emit(plan: Plan) -> Iterator[File]:
                 *([f"#include <{plan.namespace}/rules_{index}.h>"] if has_rules else []),
             ],
             dtypes=[*(_dtype_set(name, taken) for taken, name in sets.items()), *[""][: len(sets)]],
-            native=_native(plan.namespace, text),
-            blocks=text,
+            native=_native(plan.namespace, shard),
+            blocks="\n".join([*shared, *blocks]).rstrip(),
         )
-        yield File(f"src/dispatch_{index}.cpp", source, "part")
+        yield File(f"src/dispatch_{index}.cpp", text, "part")
 
 
-def _native(namespace: str, text: str) -> list[str]:
-    """What the text calls an author's kernels by."""
-    is_used = re.search(r"(?<![:\w])native::", text) is not None
+def _native(namespace: str, shard: list[OperatorPlan]) -> list[str]:
+    """What wrappers call an author's kernels by, where they stand in the library's namespace."""
+    kernels = [kernel for op in shard for kernel in op.kernels]
+    calls = [kernel.structured for kernel in kernels if kernel.structured]
+    names = [kernel.function for kernel in kernels]
+    names += [call.kernel_function or call.meta_class for call in calls]
+    is_used = any(name.startswith(f"{namespace}::native::") for name in names)
     return [f"namespace native = ::{namespace}::native;", ""] if is_used else []
 
 
