@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from ..cpp import names as cpp_names
 from ..plan.autograd import Tensors
 from ..plan.calls import LengthCheck
-from ..plan.library import KernelPlan
+from ..plan.kernels import KernelPlan
 from ..schema.schema import Argument, Type
 from ..spec.dispatch_keys import BACKEND_KEYS, COMPOSITE_KEYS
 from ..spec.model import Operator

@@ -10,7 +10,7 @@ from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
 from ..errors import Errors, did_you_mean
 from ..plan.calls import DtypeCheck
-from ..plan.library import KernelPlan
+from ..plan.kernels import KernelPlan
 from ..schema.schema import Argument
 from ..spec.dispatch_keys import BACKEND_KEYS, COMPOSITE_KEYS
 from ..spec.model import FALLBACK, DtypeRule, Operator

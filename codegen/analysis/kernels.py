@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ..cpp import names as cpp_names
 from ..errors import Errors
-from ..plan.library import KernelPlan
+from ..plan.kernels import KernelPlan
 from ..spec.dispatch_keys import BACKENDS, COMPOSITE_KEYS, is_guarded, needs_cuda
 from ..spec.model import FALLBACK, DispatchEntry, Operator
 from .argument_checks import with_argument_checks

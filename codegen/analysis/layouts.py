@@ -7,7 +7,7 @@ from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
 from ..errors import Errors, did_you_mean
 from ..plan.calls import LaidOut, Returned
-from ..plan.library import Signature
+from ..plan.kernels import Signature
 from ..schema.schema import Argument
 from ..spec.dispatch_keys import COMPOSITE_KEYS, is_strided
 from ..spec.model import Line, Operator

@@ -21,7 +21,8 @@ from ..formula.helper_topics import Topic, needed_topics
 from ..formula.tokens import called_functions
 from ..formula.torch_functions import TorchFunctions
 from ..plan.autograd import AutogradPlan
-from ..plan.library import BatchingRule, KernelPlan, OperatorPlan, Parameter, Plan, Signature
+from ..plan.kernels import KernelPlan, Parameter, Signature
+from ..plan.library import BatchingRule, OperatorPlan, Plan
 from ..spec.model import Derivative, Operator
 from .argument_checks import repeated_numbers
 from .batching import batching_rule, served
@@ -37,6 +38,7 @@ from .rule_calls import rule_plan
 from .samples import SampleAnalysis
 from .signatures import signature_of
 from .structured import Group, StructuredAnalysis
+from .wrappers import wrappers_of
 
 # Namespaces inside a library's own: no function can have these names.
 _KERNEL_NAMESPACES = ("meta", "native")
@@ -76,7 +78,8 @@ def plan_library(
     _check_handles(plans, errors)
     _check_parameters(plans, errors)
     headers = formula_headers(formulas)
-    plan = Plan(namespace, specs, shards, tuple(_with_api(_with_casts(plans))), headers)
+    plans = _with_api(_with_wrappers(_with_casts(plans)))
+    plan = Plan(namespace, specs, shards, tuple(plans), headers)
     CallChecks(namespace, plan.operators, torch_functions, errors).check(formulas)
     called = set().union(*map(called_functions, plan.formulas()))
     return dataclasses.replace(plan, helper_topics=needed_topics(topics, called))
@@ -235,6 +238,10 @@ def _with_casts(plans: list[OperatorPlan]) -> list[OperatorPlan]:
         return dataclasses.replace(kernel, is_overloaded=True)
 
     return [dataclasses.replace(p, kernels=tuple(map(marked, p.kernels))) for p in plans]
+
+
+def _with_wrappers(plans: list[OperatorPlan]) -> list[OperatorPlan]:
+    return [dataclasses.replace(p, wrappers=wrappers_of(p.handle, p.kernels)) for p in plans]
 
 
 def _with_api(plans: list[OperatorPlan]) -> list[OperatorPlan]:

@@ -23,9 +23,9 @@ from ..spec.model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
 
 # Names that a node and its function use themselves.
 _USED = frozenset(
-    "GradRanges MaterializedGrads any_defined apply apply_with_saved compiled_args computed error "
+    "Gradients MaterializedGrads any_defined apply apply_with_saved compiled_args computed error "
     "explain_undefined i incoming is_list_of_gradients kept materialized mutex_ name needs "
-    "outputs ranges read_saved release_variables store variable_list".split()
+    "outputs read_saved release_variables variable_list".split()
 )
 _SAVED_VARIABLE = "torch::autograd::SavedVariable"
 _KINDS = {
@@ -235,8 +235,7 @@ class NodeAnalysis:
                     )  # fmt: skip
                 )
             if name not in GRADS and any(n.text == name for n in free_names(text)):
-                is_used = name in _USED or re.fullmatch(r"range_\d+", name)
-                local = f"{name}_value" if is_used else cpp_names.identifier(name)
+                local = f"{name}_value" if name in _USED else cpp_names.identifier(name)
                 found.append(self._saved_whole(name, local, plain, _needed(text, name, targets)))
                 text = rename(text, {name: local})
         return text, found

@@ -12,7 +12,7 @@ from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
 from ..errors import Errors
 from ..plan.calls import Expected, StructuredCall, home_of
-from ..plan.library import KernelPlan, Parameter, RulePlan, Signature
+from ..plan.kernels import KernelPlan, Parameter, RulePlan, Signature
 from ..schema.schema import Argument
 from ..spec.dispatch_keys import BACKENDS, is_guarded, needs_cuda
 from ..spec.model import FALLBACK, DispatchEntry, Operator
@@ -226,10 +226,9 @@ def _call(
         for label, a in zip(labels, inputs)
     ]
     tensors = [label for label, a in zip(labels, inputs) if a.type.is_tensor_like]
-    form = "Out" if is_out or is_given else "Functional"
     return StructuredCall(
-        form=form if function else f"Symbolic{form}",
-        home=home_of(key) if function else "",
+        form="Out" if is_out or is_given else "Functional",
+        home=home_of(key),
         meta_class=rule,
         has_rule=True,
         written=tuple(cpp_names.parameter_name(a.name) for a in operator.func.mutated if is_out),

@@ -7,7 +7,7 @@ from ..cpp import defaults as cpp_defaults
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
 from ..plan.autograd import Tensors
-from ..plan.library import Parameter, Signature
+from ..plan.kernels import Parameter, Signature
 from ..spec.model import Operator
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
 from ..errors import Errors, did_you_mean
-from ..plan.library import Parameter, Signature, StructuredKernel, StructuredPlan
+from ..plan.kernels import Parameter, Signature, StructuredKernel, StructuredPlan
 from ..schema.forms import form_tag, functional_signature
 from ..schema.schema import Argument, OperatorName
 from ..spec.model import FALLBACK, DispatchEntry, Operator

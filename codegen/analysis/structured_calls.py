@@ -13,7 +13,7 @@ from types import MappingProxyType
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
 from ..plan.calls import StructuredCall, home_of
-from ..plan.library import KernelPlan, Signature
+from ..plan.kernels import KernelPlan, Signature
 from ..schema.schema import Argument
 from ..spec.dispatch_keys import is_guarded, needs_cuda
 from ..spec.model import Operator
@@ -48,8 +48,6 @@ def _call(group: Group, operator: Operator, key: str, class_: str) -> Structured
     func = operator.func
     inputs = [a for a in func.arguments if not (a.is_kwarg_only and a.type.is_write)]
     runs_impl = key not in ("Meta", COMPOSITE)
-    has_stand_ins = key == "Meta" and group.is_iterator
-    is_symbolic = key == "Meta" and not group.is_iterator
     # Where an in-place form exists, its kernels cope with a result that is this argument.
     own = group.inplace.func.mutated[0] if group.inplace else None
     others = [a for a in inputs if a.type.is_tensor_like and (not own or a.name != own.name)]
@@ -58,12 +56,12 @@ def _call(group: Group, operator: Operator, key: str, class_: str) -> Structured
     in_layout = laid_out(group.out, key) if runs_impl else ()
     names = {arg.parameter: arg.name for arg in in_layout}
     return StructuredCall(
-        form=f"Symbolic{_form(operator)}" if is_symbolic else _form(operator),
-        home="" if is_symbolic else home_of(key),
+        form=_form(operator),
+        home=home_of(key),
         meta_class=class_,
         written=tuple(_label(a) for a in func.mutated),
         results=len(func.returns),
-        meta_arguments=tuple(_argument(a, has_stand_ins) for a in inputs),
+        meta_arguments=tuple(map(_argument, inputs)),
         impl_arguments=tuple(
             f"precomputed.{_label(a)}" if is_precomputed else _argument(a, names=names)
             for a, is_precomputed in kernel_arguments
@@ -75,9 +73,6 @@ def _call(group: Group, operator: Operator, key: str, class_: str) -> Structured
         out_arguments=tuple(map(_label, inputs)) if key == COMPOSITE else (),
         separated=(
             (_label(own) if own else "at::Tensor()", *map(_label, others)) if checks_overlap else ()
-        ),
-        stand_ins=(
-            tuple(_label(a) for a in func.arguments if _has_stand_in(a)) if has_stand_ins else ()
         ),
         laid_out=in_layout,
     )
@@ -93,16 +88,8 @@ def _label(arg: Argument) -> str:
     return cpp_names.parameter_name(arg.name)
 
 
-def _has_stand_in(arg: Argument) -> bool:
-    return arg.type.bare().plain in ("Tensor", "Tensor?")
-
-
-def _argument(
-    arg: Argument, has_stand_ins: bool = False, names: Mapping[str, str] = MappingProxyType({})
-) -> str:
+def _argument(arg: Argument, names: Mapping[str, str] = MappingProxyType({})) -> str:
     """A parameter as the meta function and the kernels take it; names: of what replaces some."""
     label = _label(arg)
-    if has_stand_ins and _has_stand_in(arg):
-        return f"stand_ins.of({label})"
     name = names.get(label, label)
     return f"as_argument({name})" if cpp_types.is_converted(arg.type) else name

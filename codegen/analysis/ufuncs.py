@@ -10,7 +10,7 @@ import re
 
 from ..cpp import names as cpp_names
 from ..errors import Errors, did_you_mean
-from ..plan.library import StructuredKernel, UfuncPlan
+from ..plan.kernels import StructuredKernel, UfuncPlan
 from ..spec.dtypes import GROUPS
 from ..spec.model import Line, Operator
 

@@ -47,6 +47,9 @@ def _fold_line(line: str, is_formula: bool = False) -> str:
         return f"{indent}// clang-format off\n{line}\n{indent}// clang-format on"
     if (assigned := _after_assignment(line, indent)) is not None:
         return assigned
+    if line.startswith("struct ") and " : " in line:
+        name, _, base = line.partition(" : ")
+        return f"{name}\n{fold(f'{_INDENT}: {base}')}"
     split = _argument_list(line)
     if split is None:
         return line

@@ -34,7 +34,7 @@ _FAMILIES = re.compile(  # of macros, of those headers and of the compiler
 # Some 1,700 more, of which the headers may define any.
 _LIKE_A_MACRO = re.compile("_*[A-Z][A-Z0-9]*_[A-Z0-9_]*")
 _USED_BY_HANDLES = frozenset(
-    "at c10 call operator_handle redispatch schema std torch torchext".split()
+    "Operator at c10 call name overload_name redispatch schema std torch torchext".split()
 )
 _TYPES = frozenset(["int64_t"])  # which generated code writes without a namespace
 # What the generated functions around a call use themselves; an argument must not hide it.
@@ -43,15 +43,15 @@ _USED = frozenset(
     "below_autograd check_apart check_copied check_copied_list check_defined check_inplace "
     "check_length check_new check_no_argument check_no_requires_grad check_no_tangent "
     "check_no_twins check_no_view check_not_complex check_out check_same_device "
-    "check_written_apart collect_edges device_of error expected given_or guard handle has_tangent "
-    "has_tensor iter kAnyNumber kHome kKernel kept keys laid_out make_node name_caller native "
-    "node only_view op operator_handle operators opmath_t or_missing precomputed primal_of "
-    "raw_tangent_of rebase_result_history records returned save save_value save_written scalar_t "
-    "schema set_result_history set_tangent stand_ins tangent_of torch_fn torchext_values unboxed "
-    "unshared variable_list without_tangent writable_tangent_of write_back written_tangent".split()
+    "check_written_apart device_of error expected given_or guard has_tangent has_tensor iter "
+    "kAnyNumber kHome kKernel kept keys laid_out name_caller native node only_view op operators "
+    "opmath_t or_missing precomputed primal_of raw_tangent_of rebase_result_history recorded_node "
+    "records returned save save_value save_written scalar_t set_result_history set_tangent "
+    "tangent_of torch_fn torchext_values unboxed unshared variable_list without_tangent "
+    "writable_tangent_of write_back written_tangent".split()
 )
 # And what they make of the names of arguments, or number.
-_MADE = re.compile(r"stand_in_\w*|(dtypes|given)_\d+|\w+_(as_list|given|laid_out)")
+_MADE = re.compile(r"(dtypes|given)_\d+|\w+_(as_list|given|laid_out)")
 
 
 def handle_name(name: str) -> str:

@@ -63,18 +63,16 @@ $instances
 _DEFINITION = """
 // $location: $schema
 static variable_list $function($parameters) {
-  GradRanges ranges;
-$ranges
-  variable_list outputs(ranges.size());
+  Gradients outputs({$sizes});
   if (!any_defined($incoming)) {
-    return outputs;
+    return outputs.taken();
   }
 $zeros
 $locals
 $try
 $gradients
 $catch
-  return outputs;
+  return outputs.taken();
 }
 
 NodeDefinition<$parts>
@@ -137,10 +135,7 @@ def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
         function=function,
         parameters=_parameters(node),
         name=node.name,
-        ranges=[
-            f"  const auto range_{i} = ranges.next({f'{e.argument}_size' if e.is_list else ''});"
-            for i, e in enumerate(node.edges)
-        ],
+        sizes=[f"{e.argument}_size" if e.is_list else "1" for e in node.edges],
         incoming=_incoming(node),
         zeros=_zeros(node),
         locals=list(_grads(node)),

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..cpp.folding import packed
 from ..cpp.template import fill
 from ..output import File, banner
-from ..plan.library import OperatorPlan, Plan, Signature
+from ..plan.kernels import Signature
+from ..plan.library import OperatorPlan, Plan
 from .spelling.lists import passed
 
 _HEADER = """
@@ -15,7 +17,7 @@ $banner
 #pragma once
 
 $fixed_lists
-#include <torchext/operator_types.h>
+#include <torchext/operator.h>
 
 namespace torchext::generated::$namespace::operators {
 
@@ -36,10 +38,8 @@ $functions
 
 _HANDLE = """
 // $location: $schema
-struct TORCHEXT_API $handle {
-  using schema = $type;
-  static $call;
-  static $redispatch;
+struct TORCHEXT_API $handle : Operator<$handle, $type> {
+  static constexpr auto name = "$name", overload_name = "$overload";
 };
 """
 
@@ -56,24 +56,12 @@ $banner
 
 $includes
 
-namespace torchext::generated::$namespace::operators {
+namespace torchext {
+namespace operators = generated::$namespace::operators;
 
-$definitions
+template struct DefinitionsOf<$handles>;
 
-} // namespace torchext::generated::$namespace::operators
-"""
-
-_DEFINITION = """
-// $location: $schema
-$call {
-  static const auto handle = operator_handle<schema>("$name", "$overload");
-  return handle.call($arguments);
-}
-
-$redispatch {
-  static const auto handle = operator_handle<schema>("$name", "$overload");
-  return handle.redispatch(keys$more);
-}
+} // namespace torchext
 """
 
 _ALL = """
@@ -97,7 +85,7 @@ def emit(plan: Plan) -> Iterator[File]:
             _HEADER,
             banner=head,
             namespace=space,
-            handles=_joined(_handle(op, op.signature) for op in operators if op.signature),
+            handles=_joined(_handle(space, op, op.signature) for op in operators if op.signature),
             fixed_lists=["#include <torchext/fixed_list.h>"]
             if any(map(_repeats, operators))
             else [],
@@ -116,7 +104,7 @@ def emit(plan: Plan) -> Iterator[File]:
                 includes=[
                     f"#include <{space}/ops/{g}.h>" for g in sorted({o.group for o in shard})
                 ],
-                definitions=_joined(_definition(space, op, op.signature) for op in shard),
+                handles=packed(f"operators::{op.handle}" for op in shard),
             )
             yield File(f"src/ops_{index}.cpp", text, "part")
 
@@ -133,21 +121,16 @@ def _joined(blocks: Iterator[str]) -> str:
     return "\n".join(blocks).rstrip()
 
 
-def _redispatch(signature: Signature, name: str) -> str:
-    """The prototype with the key set in front."""
-    rest = [p.declaration for p in signature.parameters]
-    return f"{signature.result} {name}({', '.join(['c10::DispatchKeySet keys', *rest])})"
-
-
-def _handle(op: OperatorPlan, signature: Signature) -> str:
+def _handle(namespace: str, op: OperatorPlan, signature: Signature) -> str:
+    name = op.operator.name
     return fill(
         _HANDLE,
         location=op.spec_line,
         schema=op.schema,
         handle=op.handle,
         type=signature.type,
-        call=signature.prototype("call"),
-        redispatch=_redispatch(signature, "redispatch"),
+        name=f"{namespace}::{name.base}",
+        overload=name.overload,
     )
 
 
@@ -177,18 +160,3 @@ def _comment(line: str) -> str:
     so would the trigraph for one."""
     text = f"/// {line}".rstrip().replace("??/", "?? /")
     return f"{text}." if text.endswith("\\") else text
-
-
-def _definition(namespace: str, op: OperatorPlan, signature: Signature) -> str:
-    name = op.operator.name
-    return fill(
-        _DEFINITION,
-        location=op.spec_line,
-        schema=op.schema,
-        call=signature.prototype(f"{op.handle}::call"),
-        redispatch=_redispatch(signature, f"{op.handle}::redispatch"),
-        name=f"{namespace}::{name.base}",
-        overload=name.overload,
-        arguments=signature.names,
-        more="".join(f", {p.name}" for p in signature.parameters),
-    )

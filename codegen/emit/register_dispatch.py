@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from ..cpp.folding import packed
 from ..cpp.template import fill
 from ..output import File, banner
-from ..plan.library import KernelPlan, OperatorPlan, Plan
+from ..plan.kernels import KernelPlan
+from ..plan.library import OperatorPlan, Plan
 from .spelling.forms import form_text
-from .spelling.wrappers import DtypeSets, Wrapper, wrappers
+from .spelling.wrappers import DtypeSets, registered, wrapper_text
 
 _SOURCE = """
 $banner
@@ -25,7 +26,7 @@ $includes
 namespace torchext::generated::$namespace {
 namespace {
 
-$native
+$namespaces
 $dtypes
 $blocks
 
@@ -58,7 +59,7 @@ _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
     "private_operators": lambda kernel: kernel.speaks_for,
     "math_bits": lambda kernel: kernel.is_without_bit,
     "layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
-    "structured_meta": lambda kernel: kernel.structured,
+    "structured": lambda kernel: kernel.structured,
     "view_geometry": lambda kernel: kernel.viewed,
 }
 
@@ -81,11 +82,14 @@ def emit(plan: Plan) -> Iterator[File]:
         called = sorted({op.group for op in structured if any(map(_calls_out, op.kernels))})
         has_rules = any(_has_rule(kernel) for op in shard for kernel in op.kernels)
         sets = _dtype_sets(shard)
-        made = [(op, wrapper) for op in shard for wrapper in wrappers(plan.namespace, op, sets)]
-        by_kernel = {(op.handle, key): wrapper for op, wrapper in made for key in wrapper.arguments}
-        shared = [wrapper.text for _, wrapper in made if wrapper.is_shared]
+        shared = [
+            wrapper_text(plan.namespace, op, wrapper, sets)
+            for op in shard
+            for wrapper in op.wrappers
+            if wrapper.is_shared
+        ]
         items = _by_key(shard).items()
-        blocks = [_block(plan.namespace, index, by_kernel, *item) for item in items]
+        blocks = [_block(plan.namespace, index, sets, *item) for item in items]
         text = fill(
             _SOURCE,
             banner=banner(__name__, plan.specs),
@@ -97,24 +101,25 @@ def emit(plan: Plan) -> Iterator[File]:
                 *([f"#include <{plan.namespace}/rules_{index}.h>"] if has_rules else []),
             ],
             dtypes=[*(_dtype_set(name, taken) for taken, name in sets.items()), *[""][: len(sets)]],
-            native=_native(plan.namespace, shard),
+            namespaces=_own_namespaces(plan.namespace, shard),
             blocks="\n".join([*shared, *blocks]).rstrip(),
         )
         yield File(f"src/dispatch_{index}.cpp", text, "part")
 
 
-def _native(namespace: str, shard: list[OperatorPlan]) -> list[str]:
-    """What wrappers call an author's kernels by, where they stand in the library's namespace."""
+def _own_namespaces(namespace: str, shard: list[OperatorPlan]) -> list[str]:
+    """What wrappers call an author's kernels and meta functions by, where they stand in the
+    library's namespace."""
     kernels = [kernel for op in shard for kernel in op.kernels]
     calls = [kernel.structured for kernel in kernels if kernel.structured]
     names = [kernel.function for kernel in kernels]
     names += [call.kernel_function or call.meta_class for call in calls]
-    is_used = any(name.startswith(f"{namespace}::native::") for name in names)
-    return [f"namespace native = ::{namespace}::native;", ""] if is_used else []
-
-
-# by an operator's handle and a key
-_Wrappers = dict[tuple[str, str], Wrapper]
+    lines = [
+        f"namespace {part} = ::{namespace}::{part};"
+        for part in ("native", "meta")
+        if any(name.startswith(f"{namespace}::{part}::") for name in names)
+    ]
+    return [*lines, ""] if lines else []
 
 
 def _dtype_sets(shard: list[OperatorPlan]) -> DtypeSets:
@@ -153,20 +158,20 @@ def _by_key(shard: list[OperatorPlan]) -> dict[_Key, _Kernels]:
     return found
 
 
-def _block(namespace: str, index: int, made: _Wrappers, key: _Key, kernels: _Kernels) -> str:
+def _block(namespace: str, index: int, sets: DtypeSets, key: _Key, kernels: _Kernels) -> str:
     enum, cuda, owner = key
     name = enum.lower() if cuda or not enum.endswith("CUDA") else f"{enum.lower()}_fallback"
     name = f"{owner}_{name}" if owner else name
-    own = [made[op.handle, kernel.key] for op, kernel in kernels if (op.handle, enum) in made]
-    texts = [wrapper.text for wrapper in own if not wrapper.is_shared]
+    texts = [
+        wrapper_text(namespace, op, wrapper, sets)
+        for op, kernel in kernels
+        if (wrapper := op.wrapper_of(kernel)) and not wrapper.is_shared
+    ]
     return fill(
         _BLOCK.replace("$key", name),
         begin=["#ifdef TORCHEXT_WITH_CUDA"] if cuda else [],
         wrappers="\n".join(texts).rstrip("\n") + "\n" if texts else [],
-        impls=[
-            _impl(namespace, op, kernel, made.get((op.handle, kernel.key)))
-            for op, kernel in kernels
-        ],
+        impls=[_impl(namespace, op, kernel) for op, kernel in kernels],
         add="override_kernels" if owner else "add",
         arguments=[
             f'"{owner}"' if owner else "torch::Library::IMPL",
@@ -178,7 +183,7 @@ def _block(namespace: str, index: int, made: _Wrappers, key: _Key, kernels: _Ker
     )
 
 
-def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan, wrapper: Wrapper | None) -> str:
+def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:
     name = op.operator.name
     if kernel.is_fallthrough:
         function = "torch::CppFunction::makeFallthrough()"
@@ -192,8 +197,8 @@ def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan, wrapper: Wrapper
         function = form_text(namespace, kernel.declared_form)
     elif kernel.signature is None:
         function = _BOXED.format(f"::{kernel.function}")
-    elif wrapper is not None:
-        function = wrapper.registered(kernel.key)
+    elif (wrapper := op.wrapper_of(kernel)) is not None:
+        function = registered(namespace, wrapper, kernel.key)
     elif kernel.is_overloaded:
         pointer = kernel.signature.pointer
         function = f"TORCH_FN(static_cast<{pointer}>(&::{kernel.function}))"

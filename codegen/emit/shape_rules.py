@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from ..cpp.template import fill
 from ..output import File, banner
-from ..plan.library import OperatorPlan, Plan, RulePlan
+from ..plan.kernels import RulePlan
+from ..plan.library import OperatorPlan, Plan
 
 _HEADER = """
 $banner

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from ..cpp.template import Value, fill
 from ..output import File, banner
-from ..plan.library import OperatorPlan, Parameter, Plan, StructuredPlan, UfuncPlan
+from ..plan.kernels import Parameter, StructuredPlan, UfuncPlan
+from ..plan.library import OperatorPlan, Plan
 
 _CPU = """
 $banner

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from ..cpp.names import KEYWORDS
 from ..errors import Errors, did_you_mean
 from ..plan.autograd import SourceLine
-from ..plan.library import OperatorPlan, Signature
+from ..plan.kernels import Signature
+from ..plan.library import OperatorPlan
 from ..spec.model import Derivative, Formula
 from .tokens import local_names, template_end, tokens_of
 from .torch_functions import TorchFunctions

@@ -64,8 +64,8 @@ class LengthCheck:
 class StructuredCall:
     """How a generated function runs the meta function and the kernel of a structured operator."""
 
-    form: str  # a class template of torchext/structured.h or structured_meta.h
-    home: str  # where new results come from; empty where the template says it
+    form: str  # a class template of torchext/structured.h
+    home: str  # where new results come from: a value of torchext::Home
     meta_class: str  # the class that has `meta`, and `impl` where one runs; qualified
     written: tuple[str, ...]  # the parameters that are results
     results: int  # that the meta function sets
@@ -79,7 +79,6 @@ class StructuredCall:
     out_handle: str | None = None  # the out= form that fills the results, for a composite kernel
     out_arguments: tuple[str, ...] = ()  # all but the results
     separated: tuple[str, ...] = ()  # inputs that results must not overlap; the first may be one
-    stand_ins: tuple[str, ...] = ()  # tensors of an iterator, whose sizes may be symbolic
     laid_out: tuple[LaidOut, ...] = ()
     given: tuple[str, ...] = ()  # per result an optional parameter that it may be; or ""
     returned: tuple[str, ...] = ()  # expressions, where arguments are among what is returned

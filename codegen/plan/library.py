@@ -11,162 +11,9 @@ from typing import Any
 
 from ..schema.schema import OperatorName, Return, Schema
 from ..spec.model import Operator
-from .autograd import AutogradPlan, NodePlan, SourceLine, Tensors
-from .calls import (
-    ON_COPIES,
-    DeclaredForm,
-    DtypeCheck,
-    Expected,
-    LaidOut,
-    LengthCheck,
-    Returned,
-    StructuredCall,
-    TracedView,
-    home_of,
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a C++ function."""
-
-    type: str
-    name: str
-    default: str | None = None
-
-    @property
-    def declaration(self) -> str:
-        """`type name`, without the default."""
-        return f"{self.type} {self.name}"
-
-
-@dataclass(frozen=True)
-class Signature:
-    """A C++ function type with parameter names."""
-
-    result: str
-    parameters: tuple[Parameter, ...]
-
-    @property
-    def type(self) -> str:
-        """The function type: `at::Tensor(const at::Tensor&, int64_t)`."""
-        return f"{self.result}({', '.join(p.type for p in self.parameters)})"
-
-    @property
-    def pointer(self) -> str:
-        """The type of a pointer to such a function."""
-        return self.type.replace("(", " (*)(", 1)
-
-    def prototype(self, name: str, defaults: bool = False) -> str:
-        """A declaration without semicolon."""
-        parts = [
-            p.declaration + (f" = {p.default}" if defaults and p.default is not None else "")
-            for p in self.parameters
-        ]
-        return f"{self.result} {name}({', '.join(parts)})"
-
-    @property
-    def names(self) -> str:  # to pass them on
-        return ", ".join(p.name for p in self.parameters)
-
-
-@dataclass(frozen=True)
-class KernelPlan:
-    """What is registered for one operator and one dispatch key."""
-
-    key: str
-    function: str  # qualified C++ name; empty for fallbacks and kernels that are classes
-    signature: Signature | None  # of what is registered; None: a boxed kernel
-    required: tuple[Tensors, ...] = ()  # those that must not be undefined
-    lengths: tuple[LengthCheck, ...] = ()
-    dtype_checks: tuple[DtypeCheck, ...] = ()
-    device_checks: tuple[Tensors, ...] = ()  # those that must be on one device
-    device_guard: str | None = None  # the expression whose device the guard selects
-    needs_cuda: bool = False  # compiled only where CUDA is
-    is_overloaded: bool = False  # other kernels of this name take other arguments
-    is_declared: bool = True  # False: as the kernel of another key
-    structured: StructuredCall | None = None
-    declared_form: DeclaredForm | None = None
-    autocast: str | None = None  # the policy and device of an autocast kernel
-    fallback: str | None = None  # the boxed kernel that runs the CPU kernel on copies
-    takes_results: Signature | None = None  # the kernel's own type, where it is given its results
-    laid_out: tuple[LaidOut, ...] = ()
-    returned: Returned | None = None  # where what the kernel wrote to copies is written back
-    optionals: tuple[str, ...] = ()  # parameters that hold optional tensors
-    is_fallthrough: bool = False  # the key is passed by
-    is_without_bit: bool = False  # the boxed kernel that gives copies without the key's bit
-    expected: Expected | None = None  # of a kernel that is not given its results
-    viewed: tuple[str, ...] = ()  # parameters that the kernel's only result is a view of
-    view_function: str = "distinct_view"  # what makes another tensor of such a result
-    speaks_for: bool = False  # errors of the private operators it calls are those of the operator
-
-    @property
-    def home(self) -> str:  # where its tensors live: a value of torchext::Home
-        return home_of(self.key)
-
-    @property
-    def declared(self) -> Signature | None:
-        """The type that the kernel is declared with."""
-        return self.takes_results or self.signature
-
-    @property
-    def is_wrapped(self) -> bool:
-        """Whether a generated function runs before the kernel."""
-        checks = self.required or self.lengths or self.dtype_checks or self.device_checks
-        changes = self.laid_out or self.optionals or self.viewed or self.expected or self.speaks_for
-        changes = changes or (not self.function and self.returned)
-        return bool(checks or changes or self.device_guard)
-
-
-@dataclass(frozen=True)
-class RulePlan:
-    """The class whose meta function is generated from an entry's `meta:`."""
-
-    name: str  # qualified
-    meta: Signature
-    statements: tuple[str, ...]
-    is_dynamic: bool = False  # values tell a size of a result
-
-
-@dataclass(frozen=True)
-class UfuncPlan:
-    """The loops that are generated for one structured operator from scalar functions."""
-
-    cpu: tuple[tuple[str, str], ...]  # dtype and scalar function
-    cuda: tuple[tuple[str, str], ...]
-    tensors: tuple[str, ...]  # the parameters that are operands
-    scalars: tuple[tuple[str, bool], ...]  # the others, and whether they are an at::Scalar
-
-
-@dataclass(frozen=True)
-class StructuredKernel:
-    """The class whose `impl` runs for one or several dispatch keys."""
-
-    name: str  # qualified
-    keys: tuple[str, ...]
-    is_generated: bool = False  # its `impl` is a loop over a scalar function
-
-
-@dataclass(frozen=True)
-class StructuredPlan:
-    """The classes of one structured operator: one meta function, one kernel per device."""
-
-    meta_class: str  # qualified
-    base: str
-    meta: Signature
-    impl: Signature
-    precomputed: tuple[Parameter, ...]
-    kernels: tuple[StructuredKernel, ...]
-    ufunc: UfuncPlan | None = None
-    iterator: tuple[str, tuple[str, ...]] | None = None  # what sets it up, and of which parameters
-
-    def functions(self) -> Iterator[tuple[str, Signature, str]]:
-        """The functions that the library's author defines, with their types and dispatch keys."""
-        if self.iterator is None:
-            yield f"{self.meta_class}::meta", self.meta, "Meta"
-        for kernel in self.kernels:
-            if not kernel.is_generated:
-                yield f"{kernel.name}::impl", self.impl, ", ".join(kernel.keys)
+from .autograd import AutogradPlan, NodePlan, SourceLine
+from .calls import ON_COPIES, DeclaredForm, LengthCheck, TracedView
+from .kernels import KernelPlan, RulePlan, Signature, StructuredPlan, WrapperPlan
 
 
 @dataclass(frozen=True)
@@ -230,6 +77,7 @@ class OperatorPlan:
     form_of: OperatorName | None = None  # the functional form of an in-place or out= form
     samples: tuple[dict[str, Any], ...] = ()  # arguments for the generated tests, as in JSON
     symint_api_name: str | None = None  # ATen's second name of a function that takes SymInt
+    wrappers: tuple[WrapperPlan, ...] = ()  # the functions in the places of kernels
     repeated: tuple[LengthCheck, ...] = ()  # lists for all of which one number of C++ stands
 
     @cached_property
@@ -247,6 +95,12 @@ class OperatorPlan:
     def _text(self, func: Schema) -> str:
         own = func.name.namespace and not self.override
         return str(func).removeprefix(f"{func.name.namespace}::") if own else str(func)
+
+    def wrapper_of(self, kernel: KernelPlan) -> WrapperPlan | None:
+        """The function that is registered in a kernel's place; None where it is the kernel's own
+        or one for all operators."""
+        keys = ((wrapper, k.key) for wrapper in self.wrappers for k in wrapper.kernels)
+        return next((wrapper for wrapper, key in keys if key == kernel.key), None)
 
     @property
     def functional_form(self) -> OperatorName | None:

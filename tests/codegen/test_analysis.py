@@ -7,7 +7,8 @@ import pytest
 from spec_runs import operator, plan
 
 from codegen.errors import SpecError
-from codegen.plan.library import KernelPlan, NodePlan
+from codegen.plan.kernels import KernelPlan
+from codegen.plan.library import NodePlan
 
 
 def spec(*schemas: str, dispatch: str = "CPU: kernel", more: str = "") -> str:

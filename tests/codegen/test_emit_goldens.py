@@ -757,26 +757,16 @@ const bool registered_traced_forms_0 =
 #pragma once
 
 #include <torchext/fixed_list.h>
-#include <torchext/operator_types.h>
+#include <torchext/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
 // native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
 //     eps=1e-6) -> (Tensor blended, Tensor total)
-struct TORCHEXT_API blend {
-  using schema = ::std::tuple<at::Tensor, at::Tensor>(
-      at::TensorList, const ::std::optional<at::Tensor>&, c10::SymIntArrayRef, double);
-  static ::std::tuple<at::Tensor, at::Tensor> call(
-      at::TensorList parts,
-      const ::std::optional<at::Tensor>& weight,
-      c10::SymIntArrayRef size,
-      double eps);
-  static ::std::tuple<at::Tensor, at::Tensor> redispatch(
-      c10::DispatchKeySet keys,
-      at::TensorList parts,
-      const ::std::optional<at::Tensor>& weight,
-      c10::SymIntArrayRef size,
-      double eps);
+struct TORCHEXT_API blend
+    : Operator<blend, ::std::tuple<at::Tensor, at::Tensor>(
+        at::TensorList, const ::std::optional<at::Tensor>&, c10::SymIntArrayRef, double)> {
+  static constexpr auto name = "goldens::blend", overload_name = "";
 };
 
 } // namespace torchext::generated::goldens::operators
@@ -813,42 +803,24 @@ inline ::std::tuple<at::Tensor, at::Tensor> blend_symint(
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
 // native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
 //     most)
-struct TORCHEXT_API extremes {
-  using schema = ::std::tuple<at::Tensor, at::Tensor>(
-      const at::Tensor&, const ::std::optional<at::Tensor>&, int64_t);
-  static ::std::tuple<at::Tensor, at::Tensor> call(
-      const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim);
-  static ::std::tuple<at::Tensor, at::Tensor> redispatch(
-      c10::DispatchKeySet keys,
-      const at::Tensor& self,
-      const ::std::optional<at::Tensor>& weight,
-      int64_t dim);
+struct TORCHEXT_API extremes
+    : Operator<extremes, ::std::tuple<at::Tensor, at::Tensor>(
+        const at::Tensor&, const ::std::optional<at::Tensor>&, int64_t)> {
+  static constexpr auto name = "goldens::extremes", overload_name = "";
 };
 
 // native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least,
 //     Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
-struct TORCHEXT_API extremes_out {
-  using schema = ::std::tuple<at::Tensor&, at::Tensor&>(
-      const at::Tensor&, const ::std::optional<at::Tensor>&, int64_t, at::Tensor&, at::Tensor&);
-  static ::std::tuple<at::Tensor&, at::Tensor&> call(
-      const at::Tensor& self,
-      const ::std::optional<at::Tensor>& weight,
-      int64_t dim,
-      at::Tensor& least,
-      at::Tensor& most);
-  static ::std::tuple<at::Tensor&, at::Tensor&> redispatch(
-      c10::DispatchKeySet keys,
-      const at::Tensor& self,
-      const ::std::optional<at::Tensor>& weight,
-      int64_t dim,
-      at::Tensor& least,
-      at::Tensor& most);
+struct TORCHEXT_API extremes_out
+    : Operator<extremes_out, ::std::tuple<at::Tensor&, at::Tensor&>(
+        const at::Tensor&, const ::std::optional<at::Tensor>&, int64_t, at::Tensor&, at::Tensor&)> {
+  static constexpr auto name = "goldens::extremes", overload_name = "out";
 };
 
 } // namespace torchext::generated::goldens::operators
@@ -881,15 +853,13 @@ inline ::std::tuple<at::Tensor&, at::Tensor&> extremes_out(
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
 // native_functions.yaml:80: fill(Tensor(a!) self) -> Tensor
-struct TORCHEXT_API fill {
-  using schema = at::Tensor(at::Tensor&);
-  static at::Tensor call(at::Tensor& self);
-  static at::Tensor redispatch(c10::DispatchKeySet keys, at::Tensor& self);
+struct TORCHEXT_API fill : Operator<fill, at::Tensor(at::Tensor&)> {
+  static constexpr auto name = "goldens::fill", overload_name = "";
 };
 
 } // namespace torchext::generated::goldens::operators
@@ -909,15 +879,13 @@ inline at::Tensor fill(at::Tensor& self) {
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
 // native_functions.yaml:24: halve(Tensor self, *, bool default=True) -> Tensor
-struct TORCHEXT_API halve {
-  using schema = at::Tensor(const at::Tensor&, bool);
-  static at::Tensor call(const at::Tensor& self, bool default_);
-  static at::Tensor redispatch(c10::DispatchKeySet keys, const at::Tensor& self, bool default_);
+struct TORCHEXT_API halve : Operator<halve, at::Tensor(const at::Tensor&, bool)> {
+  static constexpr auto name = "goldens::halve", overload_name = "";
 };
 
 } // namespace torchext::generated::goldens::operators
@@ -937,38 +905,23 @@ inline at::Tensor halve(const at::Tensor& self, bool default_ = true) {
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
 // native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
-struct TORCHEXT_API halved {
-  using schema = at::Tensor(const at::Tensor&, const ::std::optional<at::Tensor>&, c10::SymInt);
-  static at::Tensor call(
-      const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n);
-  static at::Tensor redispatch(
-      c10::DispatchKeySet keys,
-      const at::Tensor& self,
-      const ::std::optional<at::Tensor>& weight,
-      c10::SymInt n);
+struct TORCHEXT_API halved
+    : Operator<halved, at::Tensor(
+        const at::Tensor&, const ::std::optional<at::Tensor>&, c10::SymInt)> {
+  static constexpr auto name = "goldens::halved", overload_name = "";
 };
 
 // native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) ->
 //     Tensor(a!)
-struct TORCHEXT_API halved_out {
-  using schema =
-      at::Tensor&(const at::Tensor&, const ::std::optional<at::Tensor>&, c10::SymInt, at::Tensor&);
-  static at::Tensor& call(
-      const at::Tensor& self,
-      const ::std::optional<at::Tensor>& weight,
-      c10::SymInt n,
-      at::Tensor& out);
-  static at::Tensor& redispatch(
-      c10::DispatchKeySet keys,
-      const at::Tensor& self,
-      const ::std::optional<at::Tensor>& weight,
-      c10::SymInt n,
-      at::Tensor& out);
+struct TORCHEXT_API halved_out
+    : Operator<halved_out, at::Tensor&(
+        const at::Tensor&, const ::std::optional<at::Tensor>&, c10::SymInt, at::Tensor&)> {
+  static constexpr auto name = "goldens::halved", overload_name = "out";
 };
 
 } // namespace torchext::generated::goldens::operators
@@ -1013,30 +966,25 @@ inline at::Tensor& halved_out_symint(
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
 // native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
-struct TORCHEXT_API halves {
-  using schema = ::std::vector<at::Tensor>(const at::Tensor&);
-  static ::std::vector<at::Tensor> call(const at::Tensor& self);
-  static ::std::vector<at::Tensor> redispatch(c10::DispatchKeySet keys, const at::Tensor& self);
+struct TORCHEXT_API halves : Operator<halves, ::std::vector<at::Tensor>(const at::Tensor&)> {
+  static constexpr auto name = "goldens::halves", overload_name = "";
 };
 
 // native_functions.yaml:19: halves_scatter(Tensor self, Tensor src, int number=0) -> Tensor
-struct TORCHEXT_API halves_scatter {
-  using schema = at::Tensor(const at::Tensor&, const at::Tensor&, int64_t);
-  static at::Tensor call(const at::Tensor& self, const at::Tensor& src, int64_t number);
-  static at::Tensor redispatch(
-      c10::DispatchKeySet keys, const at::Tensor& self, const at::Tensor& src, int64_t number);
+struct TORCHEXT_API halves_scatter
+    : Operator<halves_scatter, at::Tensor(const at::Tensor&, const at::Tensor&, int64_t)> {
+  static constexpr auto name = "goldens::halves_scatter", overload_name = "";
 };
 
 // native_functions.yaml:19: halves_copy(Tensor self) -> Tensor[]
-struct TORCHEXT_API halves_copy {
-  using schema = ::std::vector<at::Tensor>(const at::Tensor&);
-  static ::std::vector<at::Tensor> call(const at::Tensor& self);
-  static ::std::vector<at::Tensor> redispatch(c10::DispatchKeySet keys, const at::Tensor& self);
+struct TORCHEXT_API halves_copy
+    : Operator<halves_copy, ::std::vector<at::Tensor>(const at::Tensor&)> {
+  static constexpr auto name = "goldens::halves_copy", overload_name = "";
 };
 
 } // namespace torchext::generated::goldens::operators
@@ -1056,24 +1004,20 @@ inline ::std::vector<at::Tensor> halves(const at::Tensor& self) {
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
 // native_functions.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
-struct TORCHEXT_API mul_Tensor {
-  using schema = at::Tensor(const at::Tensor&, const at::Tensor&);
-  static at::Tensor call(const at::Tensor& self, const at::Tensor& other);
-  static at::Tensor redispatch(
-      c10::DispatchKeySet keys, const at::Tensor& self, const at::Tensor& other);
+struct TORCHEXT_API mul_Tensor
+    : Operator<mul_Tensor, at::Tensor(const at::Tensor&, const at::Tensor&)> {
+  static constexpr auto name = "goldens::mul", overload_name = "Tensor";
 };
 
 // native_functions.yaml:15: mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-struct TORCHEXT_API mul__Tensor {
-  using schema = at::Tensor&(at::Tensor&, const at::Tensor&);
-  static at::Tensor& call(at::Tensor& self, const at::Tensor& other);
-  static at::Tensor& redispatch(
-      c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& other);
+struct TORCHEXT_API mul__Tensor
+    : Operator<mul__Tensor, at::Tensor&(at::Tensor&, const at::Tensor&)> {
+  static constexpr auto name = "goldens::mul_", overload_name = "Tensor";
 };
 
 } // namespace torchext::generated::goldens::operators
@@ -1098,32 +1042,24 @@ inline at::Tensor& mul_(at::Tensor& self, const at::Tensor& other) {
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
-struct TORCHEXT_API scale {
-  using schema = at::Tensor(const at::Tensor&, const at::Scalar&);
-  static at::Tensor call(const at::Tensor& self, const at::Scalar& factor);
-  static at::Tensor redispatch(
-      c10::DispatchKeySet keys, const at::Tensor& self, const at::Scalar& factor);
+struct TORCHEXT_API scale : Operator<scale, at::Tensor(const at::Tensor&, const at::Scalar&)> {
+  static constexpr auto name = "goldens::scale", overload_name = "";
 };
 
 // native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
-struct TORCHEXT_API scale_ {
-  using schema = at::Tensor&(at::Tensor&, const at::Scalar&);
-  static at::Tensor& call(at::Tensor& self, const at::Scalar& factor);
-  static at::Tensor& redispatch(
-      c10::DispatchKeySet keys, at::Tensor& self, const at::Scalar& factor);
+struct TORCHEXT_API scale_ : Operator<scale_, at::Tensor&(at::Tensor&, const at::Scalar&)> {
+  static constexpr auto name = "goldens::scale_", overload_name = "";
 };
 
 // native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
-struct TORCHEXT_API scale_out {
-  using schema = at::Tensor&(const at::Tensor&, const at::Scalar&, at::Tensor&);
-  static at::Tensor& call(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out);
-  static at::Tensor& redispatch(
-      c10::DispatchKeySet keys, const at::Tensor& self, const at::Scalar& factor, at::Tensor& out);
+struct TORCHEXT_API scale_out
+    : Operator<scale_out, at::Tensor&(const at::Tensor&, const at::Scalar&, at::Tensor&)> {
+  static constexpr auto name = "goldens::scale", overload_name = "out";
 };
 
 } // namespace torchext::generated::goldens::operators
@@ -1153,25 +1089,21 @@ inline at::Tensor& scale_out(at::Tensor& out, const at::Tensor& self, const at::
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
 // native_functions.yaml:74: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
-struct TORCHEXT_API swap {
-  using schema = ::std::tuple<at::Tensor&, at::Tensor&>(at::Tensor&, at::Tensor&);
-  static ::std::tuple<at::Tensor&, at::Tensor&> call(at::Tensor& first, at::Tensor& second);
-  static ::std::tuple<at::Tensor&, at::Tensor&> redispatch(
-      c10::DispatchKeySet keys, at::Tensor& first, at::Tensor& second);
+struct TORCHEXT_API swap
+    : Operator<swap, ::std::tuple<at::Tensor&, at::Tensor&>(at::Tensor&, at::Tensor&)> {
+  static constexpr auto name = "goldens::swap", overload_name = "";
 };
 
 // native_functions.yaml:74: swap.functional(Tensor first, Tensor second) -> (Tensor, Tensor)
-struct TORCHEXT_API swap_functional {
-  using schema = ::std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&);
-  static ::std::tuple<at::Tensor, at::Tensor> call(
-      const at::Tensor& first, const at::Tensor& second);
-  static ::std::tuple<at::Tensor, at::Tensor> redispatch(
-      c10::DispatchKeySet keys, const at::Tensor& first, const at::Tensor& second);
+struct TORCHEXT_API swap_functional
+    : Operator<swap_functional, ::std::tuple<at::Tensor, at::Tensor>(
+        const at::Tensor&, const at::Tensor&)> {
+  static constexpr auto name = "goldens::swap", overload_name = "functional";
 };
 
 } // namespace torchext::generated::goldens::operators
@@ -1201,249 +1133,17 @@ inline ::std::tuple<at::Tensor&, at::Tensor&> swap(at::Tensor& first, at::Tensor
 #include <goldens/ops/scale.h>
 #include <goldens/ops/swap.h>
 
-namespace torchext::generated::goldens::operators {
+namespace torchext {
+namespace operators = generated::goldens::operators;
 
-// native_functions.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
-at::Tensor mul_Tensor::call(const at::Tensor& self, const at::Tensor& other) {
-  static const auto handle = operator_handle<schema>("goldens::mul", "Tensor");
-  return handle.call(self, other);
-}
+template struct DefinitionsOf<
+    operators::mul_Tensor, operators::blend, operators::mul__Tensor, operators::halves,
+    operators::halve, operators::scale, operators::scale_, operators::scale_out,
+    operators::extremes, operators::extremes_out, operators::halved, operators::halved_out,
+    operators::swap, operators::fill, operators::swap_functional, operators::halves_scatter,
+    operators::halves_copy>;
 
-at::Tensor mul_Tensor::redispatch(
-    c10::DispatchKeySet keys, const at::Tensor& self, const at::Tensor& other) {
-  static const auto handle = operator_handle<schema>("goldens::mul", "Tensor");
-  return handle.redispatch(keys, self, other);
-}
-
-// native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
-//     eps=1e-6) -> (Tensor blended, Tensor total)
-::std::tuple<at::Tensor, at::Tensor> blend::call(
-    at::TensorList parts,
-    const ::std::optional<at::Tensor>& weight,
-    c10::SymIntArrayRef size,
-    double eps) {
-  static const auto handle = operator_handle<schema>("goldens::blend", "");
-  return handle.call(parts, weight, size, eps);
-}
-
-::std::tuple<at::Tensor, at::Tensor> blend::redispatch(
-    c10::DispatchKeySet keys,
-    at::TensorList parts,
-    const ::std::optional<at::Tensor>& weight,
-    c10::SymIntArrayRef size,
-    double eps) {
-  static const auto handle = operator_handle<schema>("goldens::blend", "");
-  return handle.redispatch(keys, parts, weight, size, eps);
-}
-
-// native_functions.yaml:15: mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
-at::Tensor& mul__Tensor::call(at::Tensor& self, const at::Tensor& other) {
-  static const auto handle = operator_handle<schema>("goldens::mul_", "Tensor");
-  return handle.call(self, other);
-}
-
-at::Tensor& mul__Tensor::redispatch(
-    c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& other) {
-  static const auto handle = operator_handle<schema>("goldens::mul_", "Tensor");
-  return handle.redispatch(keys, self, other);
-}
-
-// native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
-::std::vector<at::Tensor> halves::call(const at::Tensor& self) {
-  static const auto handle = operator_handle<schema>("goldens::halves", "");
-  return handle.call(self);
-}
-
-::std::vector<at::Tensor> halves::redispatch(c10::DispatchKeySet keys, const at::Tensor& self) {
-  static const auto handle = operator_handle<schema>("goldens::halves", "");
-  return handle.redispatch(keys, self);
-}
-
-// native_functions.yaml:24: halve(Tensor self, *, bool default=True) -> Tensor
-at::Tensor halve::call(const at::Tensor& self, bool default_) {
-  static const auto handle = operator_handle<schema>("goldens::halve", "");
-  return handle.call(self, default_);
-}
-
-at::Tensor halve::redispatch(c10::DispatchKeySet keys, const at::Tensor& self, bool default_) {
-  static const auto handle = operator_handle<schema>("goldens::halve", "");
-  return handle.redispatch(keys, self, default_);
-}
-
-// native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
-at::Tensor scale::call(const at::Tensor& self, const at::Scalar& factor) {
-  static const auto handle = operator_handle<schema>("goldens::scale", "");
-  return handle.call(self, factor);
-}
-
-at::Tensor scale::redispatch(
-    c10::DispatchKeySet keys, const at::Tensor& self, const at::Scalar& factor) {
-  static const auto handle = operator_handle<schema>("goldens::scale", "");
-  return handle.redispatch(keys, self, factor);
-}
-
-// native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
-at::Tensor& scale_::call(at::Tensor& self, const at::Scalar& factor) {
-  static const auto handle = operator_handle<schema>("goldens::scale_", "");
-  return handle.call(self, factor);
-}
-
-at::Tensor& scale_::redispatch(
-    c10::DispatchKeySet keys, at::Tensor& self, const at::Scalar& factor) {
-  static const auto handle = operator_handle<schema>("goldens::scale_", "");
-  return handle.redispatch(keys, self, factor);
-}
-
-// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
-at::Tensor& scale_out::call(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
-  static const auto handle = operator_handle<schema>("goldens::scale", "out");
-  return handle.call(self, factor, out);
-}
-
-at::Tensor& scale_out::redispatch(
-    c10::DispatchKeySet keys, const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
-  static const auto handle = operator_handle<schema>("goldens::scale", "out");
-  return handle.redispatch(keys, self, factor, out);
-}
-
-// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
-//     most)
-::std::tuple<at::Tensor, at::Tensor> extremes::call(
-    const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
-  static const auto handle = operator_handle<schema>("goldens::extremes", "");
-  return handle.call(self, weight, dim);
-}
-
-::std::tuple<at::Tensor, at::Tensor> extremes::redispatch(
-    c10::DispatchKeySet keys,
-    const at::Tensor& self,
-    const ::std::optional<at::Tensor>& weight,
-    int64_t dim) {
-  static const auto handle = operator_handle<schema>("goldens::extremes", "");
-  return handle.redispatch(keys, self, weight, dim);
-}
-
-// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least,
-//     Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
-::std::tuple<at::Tensor&, at::Tensor&> extremes_out::call(
-    const at::Tensor& self,
-    const ::std::optional<at::Tensor>& weight,
-    int64_t dim,
-    at::Tensor& least,
-    at::Tensor& most) {
-  static const auto handle = operator_handle<schema>("goldens::extremes", "out");
-  return handle.call(self, weight, dim, least, most);
-}
-
-::std::tuple<at::Tensor&, at::Tensor&> extremes_out::redispatch(
-    c10::DispatchKeySet keys,
-    const at::Tensor& self,
-    const ::std::optional<at::Tensor>& weight,
-    int64_t dim,
-    at::Tensor& least,
-    at::Tensor& most) {
-  static const auto handle = operator_handle<schema>("goldens::extremes", "out");
-  return handle.redispatch(keys, self, weight, dim, least, most);
-}
-
-// native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
-at::Tensor halved::call(
-    const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
-  static const auto handle = operator_handle<schema>("goldens::halved", "");
-  return handle.call(self, weight, n);
-}
-
-at::Tensor halved::redispatch(
-    c10::DispatchKeySet keys,
-    const at::Tensor& self,
-    const ::std::optional<at::Tensor>& weight,
-    c10::SymInt n) {
-  static const auto handle = operator_handle<schema>("goldens::halved", "");
-  return handle.redispatch(keys, self, weight, n);
-}
-
-// native_functions.yaml:57: halved.out(Tensor self, Tensor? weight, SymInt n, *, Tensor(a!) out) ->
-//     Tensor(a!)
-at::Tensor& halved_out::call(
-    const at::Tensor& self,
-    const ::std::optional<at::Tensor>& weight,
-    c10::SymInt n,
-    at::Tensor& out) {
-  static const auto handle = operator_handle<schema>("goldens::halved", "out");
-  return handle.call(self, weight, n, out);
-}
-
-at::Tensor& halved_out::redispatch(
-    c10::DispatchKeySet keys,
-    const at::Tensor& self,
-    const ::std::optional<at::Tensor>& weight,
-    c10::SymInt n,
-    at::Tensor& out) {
-  static const auto handle = operator_handle<schema>("goldens::halved", "out");
-  return handle.redispatch(keys, self, weight, n, out);
-}
-
-// native_functions.yaml:74: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
-::std::tuple<at::Tensor&, at::Tensor&> swap::call(at::Tensor& first, at::Tensor& second) {
-  static const auto handle = operator_handle<schema>("goldens::swap", "");
-  return handle.call(first, second);
-}
-
-::std::tuple<at::Tensor&, at::Tensor&> swap::redispatch(
-    c10::DispatchKeySet keys, at::Tensor& first, at::Tensor& second) {
-  static const auto handle = operator_handle<schema>("goldens::swap", "");
-  return handle.redispatch(keys, first, second);
-}
-
-// native_functions.yaml:80: fill(Tensor(a!) self) -> Tensor
-at::Tensor fill::call(at::Tensor& self) {
-  static const auto handle = operator_handle<schema>("goldens::fill", "");
-  return handle.call(self);
-}
-
-at::Tensor fill::redispatch(c10::DispatchKeySet keys, at::Tensor& self) {
-  static const auto handle = operator_handle<schema>("goldens::fill", "");
-  return handle.redispatch(keys, self);
-}
-
-// native_functions.yaml:74: swap.functional(Tensor first, Tensor second) -> (Tensor, Tensor)
-::std::tuple<at::Tensor, at::Tensor> swap_functional::call(
-    const at::Tensor& first, const at::Tensor& second) {
-  static const auto handle = operator_handle<schema>("goldens::swap", "functional");
-  return handle.call(first, second);
-}
-
-::std::tuple<at::Tensor, at::Tensor> swap_functional::redispatch(
-    c10::DispatchKeySet keys, const at::Tensor& first, const at::Tensor& second) {
-  static const auto handle = operator_handle<schema>("goldens::swap", "functional");
-  return handle.redispatch(keys, first, second);
-}
-
-// native_functions.yaml:19: halves_scatter(Tensor self, Tensor src, int number=0) -> Tensor
-at::Tensor halves_scatter::call(const at::Tensor& self, const at::Tensor& src, int64_t number) {
-  static const auto handle = operator_handle<schema>("goldens::halves_scatter", "");
-  return handle.call(self, src, number);
-}
-
-at::Tensor halves_scatter::redispatch(
-    c10::DispatchKeySet keys, const at::Tensor& self, const at::Tensor& src, int64_t number) {
-  static const auto handle = operator_handle<schema>("goldens::halves_scatter", "");
-  return handle.redispatch(keys, self, src, number);
-}
-
-// native_functions.yaml:19: halves_copy(Tensor self) -> Tensor[]
-::std::vector<at::Tensor> halves_copy::call(const at::Tensor& self) {
-  static const auto handle = operator_handle<schema>("goldens::halves_copy", "");
-  return handle.call(self);
-}
-
-::std::vector<at::Tensor> halves_copy::redispatch(
-    c10::DispatchKeySet keys, const at::Tensor& self) {
-  static const auto handle = operator_handle<schema>("goldens::halves_copy", "");
-  return handle.redispatch(keys, self);
-}
-
-} // namespace torchext::generated::goldens::operators
+} // namespace torchext
 """,
         )
 
@@ -1547,7 +1247,7 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 #include <torchext/fixed_list.h>
 #include <torchext/layout.h>
 #include <torchext/math_bits.h>
-#include <torchext/structured_meta.h>
+#include <torchext/structured.h>
 #include <torchext/view_forms.h>
 #include <torchext/view_geometry.h>
 
@@ -1568,6 +1268,7 @@ namespace torchext::generated::goldens {
 namespace {
 
 namespace native = ::goldens::native;
+namespace meta = ::goldens::meta;
 
 constexpr Dtypes dtypes_0{
     at::kFloat, at::kDouble};
@@ -1596,7 +1297,7 @@ template <typename Kernel, Home kHome>
 at::Tensor wrapper_scale(const at::Tensor& self, const at::Scalar& factor) {
   check_defined("goldens::scale", "self", self);
   dtypes_0.check("goldens::scale", "self", self);
-  structured::Functional<Kernel, kHome, 1> op;
+  structured::Functional<Kernel, kHome, 1> op("goldens::scale");
   op.meta(self, factor);
   op.impl(self, factor, op.maybe_get_output(0));
   return op.results();
@@ -1626,6 +1327,51 @@ at::Tensor& wrapper_scale_out(const at::Tensor& self, const at::Scalar& factor, 
   return out;
 }
 
+// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
+//     most)
+template <typename Kernel, Home kHome>
+::std::tuple<at::Tensor, at::Tensor> wrapper_extremes(
+    const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
+  check_defined("goldens::extremes", "self", self);
+  check_same_device<kHome>("goldens::extremes", "self, weight", self, weight);
+  structured::Functional<Kernel, kHome, 2> op("goldens::extremes");
+  const auto precomputed = op.meta(self, as_argument(weight), dim);
+  op.impl(
+      self,
+      as_argument(weight),
+      precomputed.dim,
+      precomputed.size,
+      op.maybe_get_output(0),
+      op.maybe_get_output(1));
+  return op.results();
+}
+
+// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least,
+//     Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
+template <typename Kernel, Home kHome>
+::std::tuple<at::Tensor&, at::Tensor&> wrapper_extremes_out(
+    const at::Tensor& self,
+    const ::std::optional<at::Tensor>& weight,
+    int64_t dim,
+    at::Tensor& least,
+    at::Tensor& most) {
+  check_defined("goldens::extremes.out", "self, least, most", self, least, most);
+  check_same_device<kHome>(
+      "goldens::extremes.out", "self, weight, least, most", self, weight, least, most);
+  structured::Out<Kernel, kHome, 2> op("goldens::extremes", least, most);
+  op.reads(at::Tensor(), self, weight);
+  const auto precomputed = op.meta(self, as_argument(weight), dim);
+  op.impl(
+      self,
+      as_argument(weight),
+      precomputed.dim,
+      precomputed.size,
+      op.maybe_get_output(0),
+      op.maybe_get_output(1));
+  op.copy_back();
+  return ::std::tuple<at::Tensor&, at::Tensor&>(least, most);
+}
+
 // native_functions.yaml:9: blend(Tensor[] parts, Tensor? weight=None, SymInt[2] size=1, *, float
 //     eps=1e-6) -> (Tensor blended, Tensor total)
 ::std::tuple<at::Tensor, at::Tensor> cpu_blend(
@@ -1645,53 +1391,12 @@ at::Tensor& cpu_mul__Tensor(at::Tensor& self, const at::Tensor& other) {
   return native::mul_(self, other);
 }
 
-// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
-//     most)
-::std::tuple<at::Tensor, at::Tensor> cpu_extremes(
-    const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
-  check_defined("goldens::extremes", "self", self);
-  structured::Functional<native::structured_extremes_cpu, Home::kCPU, 2> op;
-  const auto precomputed = op.meta(self, as_argument(weight), dim);
-  op.impl(
-      self,
-      as_argument(weight),
-      precomputed.dim,
-      precomputed.size,
-      op.maybe_get_output(0),
-      op.maybe_get_output(1));
-  return op.results();
-}
-
-// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least,
-//     Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
-::std::tuple<at::Tensor&, at::Tensor&> cpu_extremes_out(
-    const at::Tensor& self,
-    const ::std::optional<at::Tensor>& weight,
-    int64_t dim,
-    at::Tensor& least,
-    at::Tensor& most) {
-  check_defined("goldens::extremes.out", "self, least, most", self, least, most);
-  structured::Out<native::structured_extremes_cpu, Home::kCPU, 2> op(
-      "goldens::extremes", least, most);
-  op.reads(at::Tensor(), self, weight);
-  const auto precomputed = op.meta(self, as_argument(weight), dim);
-  op.impl(
-      self,
-      as_argument(weight),
-      precomputed.dim,
-      precomputed.size,
-      op.maybe_get_output(0),
-      op.maybe_get_output(1));
-  op.copy_back();
-  return ::std::tuple<at::Tensor&, at::Tensor&>(least, most);
-}
-
 // native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 at::Tensor cpu_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
   check_defined("goldens::halved", "self", self);
   dtypes_0.check("goldens::halved", "self, weight", self, weight);
-  structured::Functional<rules::rule_halved, Home::kCPU, 1> op;
+  structured::Functional<rules::rule_halved, Home::kCPU, 1> op("goldens::halved");
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
   native::halved_cpu(self_laid_out, or_missing(weight), as_argument(n), op.maybe_get_output(0));
@@ -1732,8 +1437,9 @@ void register_cpu_0(torch::Library& m) {
   m.impl("scale", torch_fn<wrapper_scale<native::structured_ufunc_scale_CPU, Home::kCPU>>);
   m.impl("scale_", torch_fn<wrapper_scale_<native::structured_ufunc_scale_CPU, Home::kCPU>>);
   m.impl("scale.out", torch_fn<wrapper_scale_out<native::structured_ufunc_scale_CPU, Home::kCPU>>);
-  m.impl("extremes", TORCH_FN(cpu_extremes));
-  m.impl("extremes.out", TORCH_FN(cpu_extremes_out));
+  m.impl("extremes", torch_fn<wrapper_extremes<native::structured_extremes_cpu, Home::kCPU>>);
+  m.impl(
+      "extremes.out", torch_fn<wrapper_extremes_out<native::structured_extremes_cpu, Home::kCPU>>);
   m.impl("halved", TORCH_FN(cpu_halved));
   m.impl("halved.out", TORCH_FN(cpu_halved_out));
   m.impl("fill", TORCH_FN(cpu_fill));
@@ -1754,70 +1460,6 @@ at::Tensor& meta_mul__Tensor(at::Tensor& self, const at::Tensor& other) {
   return self;
 }
 
-// native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
-at::Tensor meta_scale(const at::Tensor& self, const at::Scalar& factor) {
-  check_defined("goldens::scale", "self", self);
-  dtypes_0.check("goldens::scale", "self", self);
-  const structured::StandIns stand_ins("goldens::scale", self);
-  structured::Functional<::goldens::meta::structured_scale, Home::kMeta, 1> op;
-  op.meta(stand_ins.of(self), factor);
-  stand_ins.finish(op);
-  return op.results();
-}
-
-// native_functions.yaml:33: scale_(Tensor(a!) self, Scalar factor) -> Tensor(a!)
-at::Tensor& meta_scale_(at::Tensor& self, const at::Scalar& factor) {
-  check_defined("goldens::scale_", "self", self);
-  dtypes_0.check("goldens::scale_", "self", self);
-  const structured::StandIns stand_ins("goldens::scale_", self);
-  structured::InPlace<::goldens::meta::structured_scale, Home::kMeta, 1> op(
-      "goldens::scale_", stand_ins.of(self));
-  op.meta(stand_ins.of(self), factor);
-  stand_ins.finish(op, self);
-  return self;
-}
-
-// native_functions.yaml:37: scale.out(Tensor self, Scalar factor, *, Tensor(a!) out) -> Tensor(a!)
-at::Tensor& meta_scale_out(const at::Tensor& self, const at::Scalar& factor, at::Tensor& out) {
-  check_defined("goldens::scale.out", "self, out", self, out);
-  dtypes_0.check("goldens::scale.out", "self", self);
-  const structured::StandIns stand_ins("goldens::scale", self, out);
-  const at::Tensor stand_in_0 = stand_ins.of_output(out);
-  structured::Out<::goldens::meta::structured_scale, Home::kMeta, 1> op(
-      "goldens::scale", stand_in_0);
-  op.meta(stand_ins.of(self), factor);
-  stand_ins.finish(op, out);
-  return out;
-}
-
-// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
-//     most)
-::std::tuple<at::Tensor, at::Tensor> meta_extremes(
-    const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
-  check_defined("goldens::extremes", "self", self);
-  check_same_device("goldens::extremes", "self, weight", self, weight);
-  structured::SymbolicFunctional<::goldens::meta::structured_extremes, 2> op;
-  op.meta(self, as_argument(weight), dim);
-  return op.results();
-}
-
-// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least,
-//     Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
-::std::tuple<at::Tensor&, at::Tensor&> meta_extremes_out(
-    const at::Tensor& self,
-    const ::std::optional<at::Tensor>& weight,
-    int64_t dim,
-    at::Tensor& least,
-    at::Tensor& most) {
-  check_defined("goldens::extremes.out", "self, least, most", self, least, most);
-  check_same_device(
-      "goldens::extremes.out", "self, weight, least, most", self, weight, least, most);
-  structured::SymbolicOut<::goldens::meta::structured_extremes, 2> op(
-      "goldens::extremes", least, most);
-  op.meta(self, as_argument(weight), dim);
-  return ::std::tuple<at::Tensor&, at::Tensor&>(least, most);
-}
-
 // native_functions.yaml:57: halved(Tensor self, Tensor? weight, SymInt n) -> Tensor
 at::Tensor meta_halved(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, c10::SymInt n) {
@@ -1825,7 +1467,7 @@ at::Tensor meta_halved(
   check_same_device("goldens::halved", "self, weight", self, weight);
   dtypes_1.check("goldens::halved", "self", self);
   dtypes_0.check("goldens::halved", "weight", weight);
-  structured::SymbolicFunctional<rules::rule_halved, 1> op;
+  structured::Functional<rules::rule_halved, Home::kMeta, 1> op("goldens::halved");
   op.meta(self, weight, n);
   return op.results();
 }
@@ -1841,7 +1483,7 @@ at::Tensor& meta_halved_out(
   check_same_device("goldens::halved.out", "self, weight, out", self, weight, out);
   dtypes_1.check("goldens::halved.out", "self", self);
   dtypes_0.check("goldens::halved.out", "weight", weight);
-  structured::SymbolicOut<rules::rule_halved, 1> op("goldens::halved", out);
+  structured::Out<rules::rule_halved, Home::kMeta, 1> op("goldens::halved", out);
   op.meta(self, weight, n);
   return out;
 }
@@ -1855,11 +1497,11 @@ at::Tensor& meta_halved_out(
 void register_meta_0(torch::Library& m) {
   m.impl("mul.Tensor", TORCH_FN(meta_mul_Tensor));
   m.impl("mul_.Tensor", TORCH_FN(meta_mul__Tensor));
-  m.impl("scale", TORCH_FN(meta_scale));
-  m.impl("scale_", TORCH_FN(meta_scale_));
-  m.impl("scale.out", TORCH_FN(meta_scale_out));
-  m.impl("extremes", TORCH_FN(meta_extremes));
-  m.impl("extremes.out", TORCH_FN(meta_extremes_out));
+  m.impl("scale", torch_fn<wrapper_scale<meta::structured_scale, Home::kMeta>>);
+  m.impl("scale_", torch_fn<wrapper_scale_<meta::structured_scale, Home::kMeta>>);
+  m.impl("scale.out", torch_fn<wrapper_scale_out<meta::structured_scale, Home::kMeta>>);
+  m.impl("extremes", torch_fn<wrapper_extremes<meta::structured_extremes, Home::kMeta>>);
+  m.impl("extremes.out", torch_fn<wrapper_extremes_out<meta::structured_extremes, Home::kMeta>>);
   m.impl("halved", TORCH_FN(meta_halved));
   m.impl("halved.out", TORCH_FN(meta_halved_out));
   m.impl("swap", TORCH_FN(meta_swap));
@@ -1876,7 +1518,7 @@ at::Tensor cuda_halved(
   check_same_device("goldens::halved", "self, weight", self, weight);
   dtypes_1.check("goldens::halved", "self", self);
   dtypes_2.check("goldens::halved", "weight", weight);
-  structured::Functional<rules::rule_halved, Home::kCUDA, 1> op;
+  structured::Functional<rules::rule_halved, Home::kCUDA, 1> op("goldens::halved");
   op.meta(self, weight, n);
   const auto self_laid_out = laid_out<StridesOf::kLastDimContiguous>(self);
   native::halved_symint(self_laid_out, or_missing(weight), n, op.maybe_get_output(0));
@@ -1951,54 +1593,12 @@ const bool registered_privateuse1_0 =
   return ::other::native::blend(parts, or_missing(weight), size, eps);
 }
 
-// native_functions.yaml:45: extremes(Tensor self, Tensor? weight, int dim) -> (Tensor least, Tensor
-//     most)
-::std::tuple<at::Tensor, at::Tensor> xpu_extremes(
-    const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
-  check_defined("goldens::extremes", "self", self);
-  check_same_device("goldens::extremes", "self, weight", self, weight);
-  structured::Functional<native::structured_extremes_xpu, Home::kOther, 2> op;
-  const auto precomputed = op.meta(self, as_argument(weight), dim);
-  op.impl(
-      self,
-      as_argument(weight),
-      precomputed.dim,
-      precomputed.size,
-      op.maybe_get_output(0),
-      op.maybe_get_output(1));
-  return op.results();
-}
-
-// native_functions.yaml:48: extremes.out(Tensor self, Tensor? weight, int dim, *, Tensor(a!) least,
-//     Tensor(b!) most) -> (Tensor(a!) least, Tensor(b!) most)
-::std::tuple<at::Tensor&, at::Tensor&> xpu_extremes_out(
-    const at::Tensor& self,
-    const ::std::optional<at::Tensor>& weight,
-    int64_t dim,
-    at::Tensor& least,
-    at::Tensor& most) {
-  check_defined("goldens::extremes.out", "self, least, most", self, least, most);
-  check_same_device(
-      "goldens::extremes.out", "self, weight, least, most", self, weight, least, most);
-  structured::Out<native::structured_extremes_xpu, Home::kOther, 2> op(
-      "goldens::extremes", least, most);
-  op.reads(at::Tensor(), self, weight);
-  const auto precomputed = op.meta(self, as_argument(weight), dim);
-  op.impl(
-      self,
-      as_argument(weight),
-      precomputed.dim,
-      precomputed.size,
-      op.maybe_get_output(0),
-      op.maybe_get_output(1));
-  op.copy_back();
-  return ::std::tuple<at::Tensor&, at::Tensor&>(least, most);
-}
-
 void register_xpu_0(torch::Library& m) {
   m.impl("blend", TORCH_FN(xpu_blend));
-  m.impl("extremes", TORCH_FN(xpu_extremes));
-  m.impl("extremes.out", TORCH_FN(xpu_extremes_out));
+  m.impl("extremes", torch_fn<wrapper_extremes<native::structured_extremes_xpu, Home::kOther>>);
+  m.impl(
+      "extremes.out",
+      torch_fn<wrapper_extremes_out<native::structured_extremes_xpu, Home::kOther>>);
 }
 
 const bool registered_xpu_0 =
@@ -2064,7 +1664,7 @@ const bool registered_functorchvmapmode_0 = library().add(
 at::Tensor compositeexplicitautogradnonfunctional_scale(
     const at::Tensor& self, const at::Scalar& factor) {
   check_defined("goldens::scale", "self", self);
-  structured::Functional<::goldens::meta::structured_scale, Home::kOther, 1> op;
+  structured::Functional<meta::structured_scale, Home::kOther, 1> op("goldens::scale");
   op.meta(self, factor);
   operators::scale_out::call(self, factor, op.output(0));
   return op.results();
@@ -2074,8 +1674,7 @@ at::Tensor compositeexplicitautogradnonfunctional_scale(
 at::Tensor& compositeexplicitautogradnonfunctional_scale_(
     at::Tensor& self, const at::Scalar& factor) {
   check_defined("goldens::scale_", "self", self);
-  structured::InPlace<::goldens::meta::structured_scale, Home::kOther, 1> op(
-      "goldens::scale_", self);
+  structured::InPlace<meta::structured_scale, Home::kOther, 1> op("goldens::scale_", self);
   op.meta(self, factor);
   operators::scale_out::call(self, factor, self);
   return self;
@@ -2086,7 +1685,7 @@ at::Tensor& compositeexplicitautogradnonfunctional_scale_(
 ::std::tuple<at::Tensor, at::Tensor> compositeexplicitautogradnonfunctional_extremes(
     const at::Tensor& self, const ::std::optional<at::Tensor>& weight, int64_t dim) {
   check_defined("goldens::extremes", "self", self);
-  structured::Functional<::goldens::meta::structured_extremes, Home::kOther, 2> op;
+  structured::Functional<meta::structured_extremes, Home::kOther, 2> op("goldens::extremes");
   op.meta(self, as_argument(weight), dim);
   operators::extremes_out::call(self, weight, dim, op.output(0), op.output(1));
   return op.results();
@@ -2199,25 +1798,22 @@ static variable_list MulBackward0_gradients(
     const ::std::array<bool, 2>& needs,
     const at::Tensor& other,
     const at::Tensor& self) {
-  GradRanges ranges;
-  const auto range_0 = ranges.next();
-  const auto range_1 = ranges.next();
-  variable_list outputs(ranges.size());
+  Gradients outputs({1, 1});
   if (!any_defined(grads)) {
-    return outputs;
+    return outputs.taken();
   }
   const auto& grad = grads[0];
   if (needs[0]) {
 #line 4 "derivatives.yaml"
-    store(outputs, range_0, grad * other);
-#line 39 "src/nodes_0.cpp"
+    outputs.store(0, grad * other);
+#line 36 "src/nodes_0.cpp"
   }
   if (needs[1]) {
 #line 5 "derivatives.yaml"
-    store(outputs, range_1, grad * self);
-#line 44 "src/nodes_0.cpp"
+    outputs.store(1, grad * self);
+#line 41 "src/nodes_0.cpp"
   }
-  return outputs;
+  return outputs.taken();
 }
 
 NodeDefinition<
@@ -2239,12 +1835,9 @@ static variable_list BlendBackward0_gradients(
     const at::Tensor& weight,
     const double& eps,
     const at::Tensor& total) {
-  GradRanges ranges;
-  const auto range_0 = ranges.next(parts_size);
-  const auto range_1 = ranges.next();
-  variable_list outputs(ranges.size());
+  Gradients outputs({parts_size, 1});
   if (!any_defined(grads)) {
-    return outputs;
+    return outputs.taken();
   }
   const auto& grad_blended = grads[0];
   if (needs[0] || needs[1]) {
@@ -2258,15 +1851,15 @@ static variable_list BlendBackward0_gradients(
         "the gradient of 'parts' is a list of tensors, and this formula gives none: it gives them all, or that of one element by grads[i]");
     if (needs[0]) {
 #line 10 "derivatives.yaml"
-      store(outputs, range_0, ::std::get<0>(computed));
+      outputs.store(0, ::std::get<0>(computed));
     }
     if (needs[1]) {
 #line 10 "derivatives.yaml"
-      store(outputs, range_1, ::std::get<1>(computed));
+      outputs.store(1, ::std::get<1>(computed));
     }
-#line 93 "src/nodes_0.cpp"
+#line 87 "src/nodes_0.cpp"
   }
-  return outputs;
+  return outputs.taken();
 }
 
 NodeDefinition<
@@ -2325,10 +1918,8 @@ using namespace torchext::derivatives;
 at::Tensor autograd_mul_Tensor(
     c10::DispatchKeySet keys, const at::Tensor& self, const at::Tensor& other) {
   const bool records = any_requires_grad(self, other);
-  NodePtr<MulBackward0> node;
-  if (records) {
-    node = make_node<MulBackward0>();
-    node->set_next_edges(collect_edges(self, other));
+  const auto node = recorded_node<MulBackward0>(records, self, other);
+  if (node) {
     if (node->should_compute_output(0)) {
       node->other_ = save(other);
     }
@@ -2338,9 +1929,7 @@ at::Tensor autograd_mul_Tensor(
   }
   auto result = below_adinplace_or_view<operators::mul_Tensor>(keys, self, other);
   check_new("goldens::mul.Tensor", result, self, other);
-  if (node) {
-    set_result_history(result, node);
-  }
+  set_result_history(result, node);
   at::Tensor result_tangent;
   if (has_tangent(self, other) && result.defined()) {
     at::Tensor self_t = tangent_of(self);
@@ -2349,7 +1938,7 @@ at::Tensor autograd_mul_Tensor(
     const at::Tensor other_p = primal_of(other);
 #line 6 "derivatives.yaml"
     result_tangent = other_t * self_p + self_t * other_p;
-#line 56 "src/autograd_0.cpp"
+#line 52 "src/autograd_0.cpp"
     set_apart(result_tangent, self, other);
   }
   set_tangent(result, result_tangent);
@@ -2367,10 +1956,8 @@ at::Tensor autograd_mul_Tensor(
   const auto size_as_list = torchext::fixed_list<2>(size_given);
   const c10::SymIntArrayRef size = size_as_list;
   const bool records = any_requires_grad(parts, weight);
-  NodePtr<BlendBackward0> node;
-  if (records) {
-    node = make_node<BlendBackward0>();
-    node->set_next_edges(collect_edges(parts, weight));
+  const auto node = recorded_node<BlendBackward0>(records, parts, weight);
+  if (node) {
     node->parts_size = parts.size();
     node->parts_ = save(parts);
     node->weight_ = save(weight);
@@ -2380,15 +1967,13 @@ at::Tensor autograd_mul_Tensor(
   check_new("goldens::blend", blended, parts, weight);
   check_new("goldens::blend", total, parts, weight);
   check_apart("goldens::blend", blended, total);
-  if (node) {
-    set_result_history(blended, node);
-  }
+  set_result_history(blended, node);
   at::Tensor blended_tangent;
   if (has_tangent(weight, parts) && blended.defined()) {
     at::Tensor weight_t = tangent_of(weight);
 #line 11 "derivatives.yaml"
     blended_tangent = weight_t * total;
-#line 95 "src/autograd_0.cpp"
+#line 87 "src/autograd_0.cpp"
     set_apart(blended_tangent, weight, parts);
   }
   set_tangent(blended, blended_tangent);
@@ -2407,10 +1992,8 @@ at::Tensor& autograd_mul__Tensor(
   if (has_tangent(self, other)) {
     kept(original_self, self);
   }
-  NodePtr<MulBackward0> node;
-  if (records) {
-    node = make_node<MulBackward0>();
-    node->set_next_edges(collect_edges(self, other));
+  const auto node = recorded_node<MulBackward0>(records, self, other);
+  if (node) {
     if (node->should_compute_output(0)) {
       node->other_ = save(other);
     }
@@ -2419,9 +2002,7 @@ at::Tensor& autograd_mul__Tensor(
     }
   }
   below_autograd<operators::mul__Tensor>(keys, self, other);
-  if (node) {
-    rebase_result_history(self, node);
-  }
+  rebase_result_history(self, node);
   at::Tensor self_tangent;
   if (has_tangent(self, other)) {
     const at::Tensor self_t_raw = raw_tangent_of(self);
@@ -2434,7 +2015,7 @@ at::Tensor& autograd_mul__Tensor(
 #line 6 "derivatives.yaml"
     self_tangent = written_tangent(self_t_raw, other_t * original_self_p + original_self_t * other_p);
     // clang-format on
-#line 141 "src/autograd_0.cpp"
+#line 129 "src/autograd_0.cpp"
     set_apart(self_tangent, other);
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);

@@ -84,11 +84,14 @@ def test_only_dense_devices_fall_back_to_the_cpu(key: str, tmp_path: Path) -> No
     assert f"native_functions.yaml:4:5: error: {key} cannot fall back to the CPU" in done.report
 
 
-@pytest.mark.parametrize("name", ["union", "double", "call", "redispatch", "schema"])
+@pytest.mark.parametrize(
+    "name",
+    ["union", "double", "call", "redispatch", "schema", "name", "overload_name", "Operator"],
+)
 def test_an_operator_may_be_called_like_a_word_of_cpp(name: str, tmp_path: Path) -> None:
     assert run(tmp_path, ENTRY.format(f"{name}(Tensor x) -> Tensor")).report == ""
-    text = output(tmp_path / "out")[f"include/lib/ops/{name}.h"].decode()
-    assert f"struct TORCHEXT_API {name}_ {{" in text
+    text = output(tmp_path / "out")[f"include/lib/ops/{name.lower()}.h"].decode()
+    assert f"struct TORCHEXT_API {name}_ : Operator<{name}_, " in text
 
 
 def test_two_arguments_with_one_name_in_cpp_are_refused(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ _BLOCK = re.compile(
 _IMPL = re.compile(r'm\.impl\(\s*"([^"]*)",\s*(.*?)\);\n', re.DOTALL)
 _TEMPLATE = r"(?:template <([^\n]*)>\n)?"
 _WRAPPER = re.compile(
-    rf"^// \S+:\d+: .*\n{_TEMPLATE}((?:.|\n)*?) \{{\n((?:.|\n)*?)^  return ((?:.|\n)*?);\n\}}",
+    rf"^// \S+:\d+: .*\n{_TEMPLATE}([^{{}};]*) \{{\n((?:(?!\}}).*\n)*?)  return ((?:.|\n)*?);\n\}}",
     re.MULTILINE,
 )
 _STRUCTURED = re.compile(
@@ -128,7 +128,8 @@ def _name_of(payload: str) -> str:
 
 def _only_returns(text: str, payload: str) -> bool:
     """Whether a Meta kernel is the generated one of an operator that only writes."""
-    found = re.search(rf"\b{_name_of(payload)}\([^{{]*\{{\n((?:  .*\n)*?)\}}", text)
+    name = _name_of(payload)
+    found = re.search(rf"\b{name}\([^{{]*\{{\n((?:  .*\n)*?)\}}", text) if name else None
     return found is not None and not re.search("native::|kKernel", found.group(1))
 
 

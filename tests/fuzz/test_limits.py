@@ -162,7 +162,8 @@ TEXTS = [
 # torch reads `class` as no name of an operator.
 WORDS = (
     "new delete auto operator template this int union export register at c10 std torch errno NULL "
-    "TORCH_CHECK int64_t schema operator_handle registered_0 cpu_registered_0 library"
+    "TORCH_CHECK int64_t schema Operator overload_name operators registered_0 "
+    "cpu_registered_0 library"
 ).split()
 FORMULAS = [
     'grad * int64_t(sizeof("*/ // /* \\\" #"))', "grad /* } ; */ * n", "grad\n* n\n",

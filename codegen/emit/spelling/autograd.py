@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from ...cpp.template import fill
 from ...output import RESTORE_LINE
 from ...plan.autograd import AutogradPlan, ResultPlan, SaveStep, Tensors
-from ...plan.library import OperatorPlan, Signature
+from ...plan.kernels import Signature
+from ...plan.library import OperatorPlan
 from .lists import given, list_lines
 from .tangents import set_tangents, tangent_block
 
@@ -22,19 +23,13 @@ $conditions
   const bool records = $records;
 $checks
 $originals
-  NodePtr<$node> node;
-  if (records) {
-    node = make_node<$node>();
-    node->set_next_edges(collect_edges($edges));
+  const auto node = recorded_node<$node>($recorded);
 $saved
-  }
 $asides
 $call
 $backs
 $fresh
-  if (node) {
 $history
-  }
 $tangents
 $outputs
 $returned
@@ -65,11 +60,11 @@ def kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) -
         checks=list(_write_checks(name, autograd)),
         originals=list(_originals(autograd)),
         node=node.name,
-        edges=autograd.edges,
-        saved=[
+        recorded=["records", *autograd.edges],
+        saved=_if_node(
             *(f"    node->{e.argument}_size = {e.parameter}.size();" for e in lists),
             *map(_save, autograd.saves),
-        ],
+        ),
         asides=[
             f"  Aside<{p.type}> {p.name}_aside({p.name}, records);"
             for p in signature.parameters
@@ -78,10 +73,14 @@ def kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) -
         call=list(_call(op, autograd)),
         backs=[f"  {name}_aside.copy_back();" for name in autograd.asides],
         fresh=list(_new_checks(name, autograd)),
-        history=list(_history(name, autograd)),
+        history=[
+            *_history(autograd),
+            *_if_node(*(f'    check_not_complex("{name}", {r});' for r in autograd.not_complex)),
+        ],
         tangents=[tangent_block(t) for t in autograd.tangents]
         + [line for t in autograd.tangents for line in set_tangents(t)],
-        outputs=_outputs(autograd),
+        # after the tangents are set, so that what is unpacked has them
+        outputs=_if_node(*map(_save, autograd.saves_after)),
         returned=_returned(signature, autograd.results),
     )
 
@@ -180,7 +179,12 @@ def _save(item: SaveStep) -> str:
     return f"    if ({item.condition}) {{\n  {line}\n    }}" if item.condition else line
 
 
-def _history(name: str, autograd: AutogradPlan) -> Iterator[str]:
+def _if_node(*statements: str) -> list[str]:
+    """Statements that run where a node is recorded."""
+    return ["  if (node) {", *statements, "  }"] if statements else []
+
+
+def _history(autograd: AutogradPlan) -> Iterator[str]:
     for result in autograd.results:
         if result.is_differentiable:
             # what is made a view of itself has the memory of its base still, and no new value
@@ -188,13 +192,4 @@ def _history(name: str, autograd: AutogradPlan) -> Iterator[str]:
             function = "set_result_history" if keeps else "rebase_result_history"
             flag = f", {result.flag}" if result.condition else ""
             given = f"{result.written}, " if result.is_optional else ""
-            yield f"    {function}({given}{result.local}, node{flag});"
-    for local in autograd.not_complex:
-        yield f'    check_not_complex("{name}", {local});'
-
-
-def _outputs(autograd: AutogradPlan) -> list[str]:
-    """Results are saved after their tangents are set, so that what is unpacked has them."""
-    if not autograd.saves_after:
-        return []
-    return ["  if (node) {", *map(_save, autograd.saves_after), "  }"]
+            yield f"  {function}({given}{result.local}, node{flag});"

@@ -12,7 +12,7 @@ from ...plan.autograd import GradientPlan, NodePlan
 _GRADIENT = """
 if (needs[$edge]) {
 $line
-  store(outputs, $range, $formula);
+  outputs.store($edge, $formula);
 $restore
 }
 """
@@ -37,7 +37,7 @@ $line
 $restore
     }
   }
-  store(outputs, $range, computed);
+  outputs.store($edge, computed);
 }
 """
 
@@ -48,28 +48,28 @@ def gradient_block(node: NodePlan, gradient: GradientPlan) -> str:
 
 
 def _block(node: NodePlan, gradient: GradientPlan) -> str:
-    ranges = [f"range_{i}" for i in gradient.edges]
+    edges = gradient.edges
     line = [str(gradient.line)]
     common = {"line": line, "restore": [RESTORE_LINE], "formula": gradient.expression}
-    needs = [f"needs[{i}]" for i in gradient.edges]
-    if len(ranges) == 1 and not gradient.needs_mask and not _is_whole_list(node, gradient, 0):
+    needs = [f"needs[{i}]" for i in edges]
+    if len(edges) == 1 and not gradient.needs_mask and not _is_whole_list(node, gradient, 0):
         template = _ELEMENTS if gradient.is_elementwise else _GRADIENT
-        return fill(template, edge=str(gradient.edges[0]), range=ranges[0], **common)
+        return fill(template, edge=str(edges[0]), **common)
     mask = f"  const ::std::array<bool, {len(needs)}> grad_input_mask = {{{', '.join(needs)}}};"
     values = ["computed"]
-    if len(ranges) > 1:
-        values = [f"::std::get<{i}>(computed)" for i in range(len(ranges))]
+    if len(edges) > 1:
+        values = [f"::std::get<{i}>(computed)" for i in range(len(edges))]
     stores = []
-    for i, (need, name, value) in enumerate(zip(needs, ranges, values)):
+    for i, (need, edge, value) in enumerate(zip(needs, edges, values)):
         stores += _list_check(node, gradient, i, value)
-        if len(ranges) == 1:
-            stores.append(f"  store(outputs, {name}, {value});")
+        if len(edges) == 1:
+            stores.append(f"  outputs.store({edge}, {value});")
         else:
             stores += [f"  if ({need}) {{", str(gradient.line)]
-            stores += [f"    store(outputs, {name}, {value});", "  }"]
+            stores += [f"    outputs.store({edge}, {value});", "  }"]
     any_ = " || ".join(needs)
     masks = [mask] if gradient.needs_mask else []
-    computed = f"kept({gradient.expression})" if len(ranges) == 1 else gradient.expression
+    computed = f"kept({gradient.expression})" if len(edges) == 1 else gradient.expression
     return fill(
         _GRADIENTS, any=any_, mask=masks, line=line, computed=computed, stores=stores,
         restore=[RESTORE_LINE],

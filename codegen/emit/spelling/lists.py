@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 from ...plan.calls import LengthCheck
-from ...plan.library import Signature
+from ...plan.kernels import Signature
 
 
 def given(signature: Signature, lengths: Iterable[LengthCheck]) -> Signature:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Scope:
-    """A place in a file of generated code that calls an author's kernels `native::name`."""
+    """A place in a file of generated code that calls an author's kernels `native::name` and meta
+    functions `meta::name`."""
 
     namespace: str
     varying: dict[str, str] = field(default_factory=dict)  # what a template has in place of names
@@ -18,7 +19,7 @@ class Scope:
         own = f"torchext::generated::{self.namespace}::"
         if qualified.startswith(own):
             short = qualified.removeprefix(own)
-        elif qualified.startswith(f"{self.namespace}::native::"):
+        elif qualified.startswith((f"{self.namespace}::native::", f"{self.namespace}::meta::")):
             short = qualified.removeprefix(f"{self.namespace}::")
         else:
             short = f"::{qualified}"

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from ...cpp.template import fill
 from ...plan.calls import LaidOut, StructuredCall
-from ...plan.library import OperatorPlan, Parameter, Signature, StructuredPlan
+from ...plan.kernels import Parameter, Signature, StructuredPlan
+from ...plan.library import OperatorPlan
 from .scope import Scope
 
 _META = """
@@ -116,32 +117,36 @@ def _precomputed(members: tuple[Parameter, ...]) -> str:
     ).strip("\n")
 
 
-def call_lines(op: str, call: StructuredCall, signature: Signature, scope: Scope) -> Iterator[str]:
+def call_lines(
+    op: str, call: StructuredCall, signature: Signature, scope: Scope, serves_meta: bool
+) -> Iterator[str]:
     """The statements that run the meta function and the kernel, and return the results."""
     given = call.written
-    if call.stand_ins:
-        yield f'  const structured::StandIns stand_ins("{op}", {", ".join(call.stand_ins)});'
-        if call.form == "Out":
-            given = tuple(f"stand_in_{index}" for index, _ in enumerate(call.written))
-            for own, name in zip(given, call.written):
-                yield f"  const at::Tensor {own} = stand_ins.of_output({name});"
-        elif call.form == "InPlace":
-            given = tuple(f"stand_ins.of({name})" for name in call.written)
     for index, name in enumerate(call.given):
         value = f" = given_or({name}, at::Tensor())" if name else ""
         yield f"  const at::Tensor given_{index}{value};"
     given = tuple(f"given_{index}" for index, _ in enumerate(call.given)) or given
-    constructed = f'("{op}", {", ".join(given)})' if given else ""
-    home = f"{scope.home(call.home)}, " if call.home else ""
+    arguments = ", ".join([f'"{op}"', *given])
     count = "kAnyNumber" if call.is_list else call.results
     own = scope.name(call.meta_class)
-    yield f"  structured::{call.form}<{own}, {home}{count}> op{constructed};"
+    yield f"  structured::{call.form}<{own}, {scope.home(call.home)}, {count}> op({arguments});"
     if call.separated:
         yield f"  op.reads({', '.join(call.separated)});"
     result = "const auto precomputed = " if call.keeps_precomputed else ""
     yield f"  {result}op.meta({', '.join(call.meta_arguments)});"
-    if call.stand_ins:
-        yield f"  stand_ins.finish({', '.join(['op', *call.written])});"
+    kernel = list(_kernel_lines(op, call, scope))
+    if serves_meta and (call.laid_out or call.kernel_function):
+        kernel = [
+            "  if constexpr (kHome != Home::kMeta) {",
+            *(f"  {line}" for line in kernel),
+            "  }",
+        ]
+    yield from kernel
+    yield f"  return {_returned(call, signature)};"
+
+
+def _kernel_lines(op: str, call: StructuredCall, scope: Scope) -> Iterator[str]:
+    """The statements that run the kernel on the results that the meta function has made."""
     yield from layout_lines(op, call.laid_out)
     if call.runs_impl:
         outputs = [f"op.maybe_get_output({i})" for i in range(call.results)]
@@ -154,7 +159,6 @@ def call_lines(op: str, call: StructuredCall, signature: Signature, scope: Scope
     yield from write_back_lines(call.laid_out)
     if call.runs_impl and (call.written or call.given):
         yield "  op.copy_back();"
-    yield f"  return {_returned(call, signature)};"
 
 
 def layout_lines(op: str, arguments: tuple[LaidOut, ...]) -> Iterator[str]:

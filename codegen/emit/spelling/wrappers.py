@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The functions that are registered in the place of an author's kernels: what is checked before one
-runs, what it is given and what becomes of its results.
-
-Kernels of several keys that differ in nothing but the author's function share one, a template of it
-and of where its tensors live.
-"""
+runs, what it is given and what becomes of its results."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...cpp.template import fill
 from ...plan.autograd import Tensors
-from ...plan.library import KernelPlan, OperatorPlan, Signature
+from ...plan.kernels import KernelPlan, Signature, WrapperPlan
+from ...plan.library import OperatorPlan
 from .lists import given, list_lines
 from .scope import Scope
 from .structured import call_lines, layout_lines, write_back_lines
@@ -39,26 +35,6 @@ DtypeSets = dict[tuple[str, ...], str]
 
 
 @dataclass(frozen=True)
-class Wrapper:
-    """A generated function, and the keys of the kernels whose places it takes."""
-
-    name: str
-    text: str
-    arguments: dict[str, tuple[str, ...]]  # of its template, by key
-
-    @property
-    def is_shared(self) -> bool:
-        return len(self.arguments) > 1
-
-    def registered(self, key: str) -> str:
-        """What is registered for a key."""
-        arguments = self.arguments[key]
-        if not arguments:
-            return f"TORCH_FN({self.name})"
-        return f"torch_fn<{self.name}<{', '.join(arguments)}>>"
-
-
-@dataclass(frozen=True)
 class _Varying:
     """What differs between kernels of several keys: its parameter in a template, and its value."""
 
@@ -70,86 +46,58 @@ class _Varying:
         return self.parameter.split()[-1]
 
 
-def wrappers(namespace: str, op: OperatorPlan, sets: DtypeSets) -> list[Wrapper]:
-    """The functions for all of an operator's kernels that need one."""
-    own = [k for k in op.kernels if k.signature and (k.is_wrapped or k.structured)]
-    alike: dict[str, list[tuple[KernelPlan, KernelPlan]]] = {}
-    for kernel in own:
-        as_others = _as_others(kernel, own)
-        text = _text(namespace, op, as_others, sets, "", _varying(namespace, as_others))
-        alike.setdefault(text, []).append((kernel, as_others))
-    found = []
-    for count, group in enumerate(alike.values()):
-        keys = [kernel.key for kernel, _ in group]
-        if len(group) == 1:
-            kernel, name = group[0][0], f"{keys[0].lower()}_{op.handle}"
-            differing: list[tuple[_Varying, ...]] = []
-        else:
-            kernel, name = group[0][1], f"wrapper_{op.handle}" + (f"_{count}" if count else "")
-            columns = zip(*(_varying(namespace, as_others) for _, as_others in group))
-            differing = [values for values in columns if len({v.value for v in values}) > 1]
-        first = [values[0] for values in differing]
-        text = _text(namespace, op, kernel, sets, name, first)
-        arguments = {key: tuple(v[i].value for v in differing) for i, key in enumerate(keys)}
-        found.append(Wrapper(name, text, arguments))
-    return found
+def registered(namespace: str, wrapper: WrapperPlan, key: str) -> str:
+    """What is registered for a key in the place of one of a function's kernels."""
+    kernel = next(kernel for kernel in wrapper.kernels if kernel.key == key)
+    parameters = {v.parameter for v in _varying(namespace, wrapper)}
+    own = [v.value for v in _values(namespace, kernel) if v.parameter in parameters]
+    if not own:
+        return f"TORCH_FN({wrapper.name})"
+    return f"torch_fn<{wrapper.name}<{', '.join(own)}>>"
 
 
-def _as_others(kernel: KernelPlan, kernels: Iterable[KernelPlan]) -> KernelPlan:
-    """A CPU kernel with the checks of CUDA's, which do nothing there."""
-    if kernel.key != "CPU":
-        return kernel
-    for other in kernels:
-        if other.needs_cuda and (other.device_checks or other.device_guard):
-            return dataclasses.replace(
-                kernel, device_checks=other.device_checks, device_guard=other.device_guard
-            )
-    return kernel
+def _varying(namespace: str, wrapper: WrapperPlan) -> list[_Varying]:
+    """What the function is a template of, with the values for its first kernel."""
+    columns = zip(*(_values(namespace, kernel) for kernel in wrapper.kernels))
+    return [values[0] for values in columns if len({v.value for v in values}) > 1]
 
 
-def _varying(namespace: str, kernel: KernelPlan) -> list[_Varying]:
+def _values(namespace: str, kernel: KernelPlan) -> list[_Varying]:
     """What the function of a kernel would be a template of."""
-    call, found, scope = kernel.structured, [], Scope(namespace)
+    call, scope = kernel.structured, Scope(namespace)
     function = call.kernel_function if call else kernel.function
-    if function:
-        value = scope.name(function)
-        if kernel.is_overloaded and kernel.declared:
-            value = f"static_cast<{kernel.declared.pointer}>(&{value})"
-        found.append(_Varying("auto kKernel", value))
-    elif call and call.runs_impl:
-        found.append(_Varying("typename Kernel", scope.name(call.meta_class)))
-    if (call and call.home) or kernel.device_checks or kernel.device_guard:
-        found.append(_Varying("Home kHome", scope.home(kernel.home)))
-    return found
+    if call and not call.has_rule:
+        own = _Varying("typename Kernel", scope.name(call.meta_class))
+    elif function and kernel.is_overloaded and kernel.declared:
+        pointer = kernel.declared.pointer
+        own = _Varying("auto kKernel", f"static_cast<{pointer}>(&{scope.name(function)})")
+    else:
+        own = _Varying("auto kKernel", scope.name(function) if function else "nullptr")
+    return [own, _Varying("Home kHome", scope.home(kernel.home))] if kernel.asks_home else [own]
 
 
-def _text(
-    namespace: str,
-    op: OperatorPlan,
-    kernel: KernelPlan,
-    sets: DtypeSets,
-    wrapper: str,
-    varying: list[_Varying],
-) -> str:
-    """The function for one kernel, a template of what varies."""
+def wrapper_text(namespace: str, op: OperatorPlan, wrapper: WrapperPlan, sets: DtypeSets) -> str:
+    """The function, a template where it stands in the places of several kernels."""
+    kernel = wrapper.kernel
     signature = kernel.signature
     assert signature is not None
     name = f"{op.operator.name}" if op.override else f"{namespace}::{op.operator.name}"
     catches = _CATCHES.replace("$name", name) if kernel.speaks_for else ""
+    varying = _varying(namespace, wrapper)
     scope = Scope(namespace, {v.value: v.name for v in varying})
     if kernel.structured:
         base = f"{namespace}::{op.operator.name.base}"
-        statements = call_lines(base, kernel.structured, signature, scope)
+        lines = call_lines(base, kernel.structured, signature, scope, wrapper.serves_meta)
     else:
-        statements = _call(name, op, kernel, signature, scope)
+        lines = _call(name, op, kernel, signature, scope)
     return fill(
         _WRAPPER,
         location=op.spec_line,
         schema=op.schema,
         parameters=[f"template <{', '.join(v.parameter for v in varying)}>"] if varying else [],
-        prototype=given(signature, kernel.lengths).prototype(wrapper),
+        prototype=given(signature, kernel.lengths).prototype(wrapper.name),
         checks=list(_checks(name, kernel, signature, sets, scope)),
-        statements=list(statements),
+        statements=list(lines),
         tries="try " if catches else "",
         catches=catches,
     )

@@ -5,6 +5,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/saved_variable.h>
@@ -33,9 +34,6 @@ using torch::autograd::isDifferentiableType; // conditions of output_differentia
 using torch::autograd::variable_list;
 using torch::dynamo::autograd::CompiledNodeArgs;
 using torch::dynamo::autograd::SwapSavedVariables;
-
-/// A range of a node's gradients: one for a tensor, several for a list of tensors.
-using GradRange = std::pair<size_t, size_t>;
 
 /// Base of the generated nodes.
 class TORCHEXT_API BackwardNode : public torch::autograd::Node {
@@ -147,22 +145,6 @@ inline bool any_defined(const variable_list& grads) {
   return false;
 }
 
-/// Hands out the ranges of a node's gradients one after the other.
-class GradRanges {
- public:
-  GradRange next(size_t count = 1) {
-    size_ += count;
-    return {size_ - count, size_};
-  }
-
-  size_t size() const {
-    return size_;
-  }
-
- private:
-  size_t size_ = 0;
-};
-
 /// The gradients that a node is given, in which `next` and `skip`, called for each differentiable
 /// result in turn, put zeros for those that are undefined.
 struct MaterializedGrads {
@@ -234,23 +216,48 @@ inline variable_list kept(at::TensorList gradients) {
   return gradients.vec();
 }
 
-inline void store(variable_list& grads, GradRange range, const at::Tensor& grad) {
-  TORCH_INTERNAL_ASSERT(range.second - range.first == 1);
-  grads[range.first] = grad;
-}
-
-inline void store(variable_list& grads, GradRange range, at::TensorList values) {
-  TORCH_CHECK(
-      values.size() == range.second - range.first,
-      "a formula gave ",
-      values.size(),
-      " gradients for a list of ",
-      range.second - range.first,
-      " tensors");
-  for (size_t i = 0; i < values.size(); ++i) {
-    grads[range.first + i] = values[i];
+/// The gradients that a node computes: one for each of its arguments, or for each tensor of a list.
+class Gradients {
+ public:
+  /// With the number of gradients of each argument.
+  explicit Gradients(std::initializer_list<size_t> sizes) {
+    for (const size_t size : sizes) {
+      ends_.push_back((ends_.empty() ? 0 : ends_.back()) + size);
+    }
+    grads_.resize(ends_.empty() ? 0 : ends_.back());
   }
-}
+
+  void store(size_t argument, const at::Tensor& grad) {
+    TORCH_INTERNAL_ASSERT(ends_[argument] - begin(argument) == 1);
+    grads_[begin(argument)] = grad;
+  }
+
+  void store(size_t argument, at::TensorList grads) {
+    const size_t size = ends_[argument] - begin(argument);
+    TORCH_CHECK(
+        grads.size() == size,
+        "a formula gave ",
+        grads.size(),
+        " gradients for a list of ",
+        size,
+        " tensors");
+    for (size_t i = 0; i < size; ++i) {
+      grads_[begin(argument) + i] = grads[i];
+    }
+  }
+
+  variable_list taken() {
+    return std::move(grads_);
+  }
+
+ private:
+  size_t begin(size_t argument) const {
+    return argument == 0 ? 0 : ends_[argument - 1];
+  }
+
+  c10::SmallVector<size_t, 4> ends_; // where those of an argument end
+  variable_list grads_;
+};
 
 } // namespace v1
 } // namespace torchext

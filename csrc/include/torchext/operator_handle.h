@@ -1,18 +1,48 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Typed handles of operators: what the C++ API and redispatching kernels call through.
+// How operators are called: by handles that are kept, so that a call looks nothing up. A library
+// defines the functions of each operator once:
+//
+//   template struct DefinitionsOf<operators::mul_Tensor, operators::mul_out>;
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torchext/operator.h>
+
+#include <tuple>
+#include <utility>
 
 namespace torchext {
 inline namespace v1 {
 
-/// The handle of a registered operator; generated code keeps it, so that a call looks nothing up.
-template <typename FunctionType>
-c10::TypedOperatorHandle<FunctionType> operator_handle(const char* name, const char* overload) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<FunctionType>();
+/// The handle of a registered operator.
+template <typename Operator>
+auto operator_handle() {
+  return c10::Dispatcher::singleton()
+      .findSchemaOrThrow(Operator::name, Operator::overload_name)
+      .template typed<typename Operator::schema>();
 }
+
+template <typename Self, typename Result, typename... Arguments>
+Result Operator<Self, Result(Arguments...)>::call(Arguments... arguments) {
+  static const auto handle = operator_handle<Self>();
+  return handle.call(std::forward<Arguments>(arguments)...);
+}
+
+template <typename Self, typename Result, typename... Arguments>
+Result Operator<Self, Result(Arguments...)>::redispatch(
+    c10::DispatchKeySet keys, Arguments... arguments) {
+  static const auto handle = operator_handle<Self>();
+  return handle.redispatch(keys, std::forward<Arguments>(arguments)...);
+}
+
+/// Instantiated for operators, defines their functions.
+template <typename... Operators>
+struct DefinitionsOf {
+  static auto functions() {
+    return std::make_tuple(&Operators::call..., &Operators::redispatch...);
+  }
+};
 
 } // namespace v1
 } // namespace torchext

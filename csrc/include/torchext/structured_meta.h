@@ -11,15 +11,32 @@
 #include <c10/util/SmallVector.h>
 #include <torchext/dynamic_size.h>
 #include <torchext/elementwise.h>
-#include <torchext/structured.h>
+#include <torchext/structured_results.h>
 
 #include <array>
 #include <functional>
 #include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 namespace torchext {
 inline namespace v1 {
 namespace structured {
+
+/// What a Meta kernel leaves out of what the others do.
+struct NoKernel {
+  template <typename... Inputs>
+  void reads(const Inputs&... /*inputs*/) const {}
+
+  template <typename... Arguments>
+  void impl(const Arguments&... /*arguments*/) const {}
+
+  template <typename... Arguments>
+  void run(const Arguments&... /*arguments*/) const {}
+
+  void copy_back() const {}
+};
 
 /// The results of a Meta kernel whose meta class is a torchext::MetaBase.
 template <typename Class, size_t N>
@@ -81,8 +98,13 @@ inline at::Tensor new_symbolic_result(
 }
 
 template <typename Class, size_t N>
-class SymbolicFunctional final : public SymbolicMeta<Class, N> {
+class SymbolicNewResults final : public SymbolicMeta<Class, N>, private NoKernel {
  public:
+  using NoKernel::impl;
+  using NoKernel::run;
+
+  explicit SymbolicNewResults(const char* /*op*/) {}
+
   const at::Tensor& maybe_get_output(int64_t index) override {
     return outputs_[index];
   }
@@ -133,10 +155,15 @@ inline void check_in_place_sizes(
 }
 
 template <Written written, typename Class, size_t N>
-class SymbolicGiven final : public SymbolicMeta<Class, N> {
+class SymbolicGivenResults final : public SymbolicMeta<Class, N>, private NoKernel {
  public:
+  using NoKernel::copy_back;
+  using NoKernel::impl;
+  using NoKernel::reads;
+  using NoKernel::run;
+
   template <typename... Outputs>
-  explicit SymbolicGiven(const char* op, const Outputs&... outputs)
+  explicit SymbolicGivenResults(const char* op, const Outputs&... outputs)
       : op_(op), outputs_{std::cref<at::Tensor>(outputs)...} {}
 
   const at::Tensor& maybe_get_output(int64_t index) override {
@@ -172,26 +199,17 @@ class SymbolicGiven final : public SymbolicMeta<Class, N> {
   std::array<at::Tensor, N> new_;
 };
 
-template <typename Class, size_t N>
-using SymbolicInPlace = SymbolicGiven<Written::kInPlace, Class, N>;
-
-template <typename Class, size_t N>
-using SymbolicOut = SymbolicGiven<Written::kOut, Class, N>;
-
 /// Small tensors in the place of those with symbolic sizes: as many dimensions, all of size 1.
 /// Where no size is symbolic, the tensors themselves.
 class StandIns {
  public:
-  template <typename... Tensors>
-  explicit StandIns(const char* op, const Tensors&... tensors) : op_(op) {
-    const auto look = [this](const at::Tensor& tensor) {
-      is_symbolic_ = is_symbolic_ || (tensor.defined() &&
-                                      tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides());
-    };
-    (for_each_tensor(look, tensors), ...);
+  /// `arguments` are those of the meta function and the results that it is given.
+  template <typename... Arguments>
+  explicit StandIns(const char* op, const Arguments&... arguments) : op_(op) {
+    (look(arguments), ...);
     if (is_symbolic_) {
-      pairs_.reserve(sizeof...(Tensors)); // handed out by reference
-      (for_each_tensor([this](const at::Tensor& tensor) { add(tensor); }, tensors), ...);
+      pairs_.reserve(sizeof...(Arguments)); // handed out by reference
+      (add(arguments), ...);
     }
   }
 
@@ -204,9 +222,14 @@ class StandIns {
     return tensor;
   }
 
-  at::OptionalTensorRef of(const std::optional<at::Tensor>& tensor) const {
-    const bool is_there = tensor.has_value() && tensor->defined();
-    return is_there ? at::OptionalTensorRef(of(*tensor)) : at::OptionalTensorRef();
+  at::OptionalTensorRef of(const at::OptionalTensorRef& tensor) const {
+    return tensor.has_value() ? at::OptionalTensorRef(of(*tensor)) : at::OptionalTensorRef();
+  }
+
+  /// Other arguments are themselves.
+  template <typename Argument>
+  const Argument& of(const Argument& argument) const {
+    return argument;
   }
 
   /// A stand-in for an out= tensor: empty, so that giving it a size warns of nothing.
@@ -219,25 +242,26 @@ class StandIns {
 
   /// After the meta function: the results' own sizes and strides.
   template <typename Class, size_t N>
-  void finish(Functional<Class, Home::kMeta, N>& op) const {
+  void finish(NewResults<Class, Home::kMeta, N>& op) const {
     for (size_t i = 0; is_symbolic_ && i < N; ++i) {
       op.output(i) = result(op, op.output(i));
     }
   }
 
-  template <typename Class, size_t N>
-  void finish(const InPlace<Class, Home::kMeta, N>& op, const at::Tensor& written) const {
-    if (is_symbolic_) {
-      check_in_place_sizes(op_, written, sizes(op));
+  template <Written written, typename Class, size_t N, typename Outputs>
+  void finish(
+      const GivenResults<written, Class, Home::kMeta, N>& op, const Outputs& outputs) const {
+    if (!is_symbolic_) {
+      return;
     }
-  }
-
-  template <typename Class, size_t N, typename... Outputs>
-  void finish(const Out<Class, Home::kMeta, N>& op, const Outputs&... outputs) const {
-    if (is_symbolic_) {
-      const c10::SymDimVector shape = sizes(op);
+    const c10::SymDimVector shape = sizes(op);
+    if constexpr (written == Written::kInPlace) {
+      check_in_place_sizes(op_, outputs[0], shape);
+    } else {
       const c10::SymDimVector strides = detail::result_strides(operands(op), shape);
-      (resize_symbolic(outputs, shape, strides), ...);
+      for (const at::Tensor& output : outputs) {
+        resize_symbolic(output, shape, strides);
+      }
     }
   }
 
@@ -246,6 +270,30 @@ class StandIns {
     at::Tensor original;
     at::Tensor stand_in;
   };
+
+  void look(const at::Tensor& tensor) {
+    is_symbolic_ =
+        is_symbolic_ ||
+        (tensor.defined() && tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides());
+  }
+
+  void look(const at::OptionalTensorRef& tensor) {
+    if (tensor.has_value()) {
+      look(*tensor);
+    }
+  }
+
+  template <typename Argument>
+  void look(const Argument& /*argument*/) {}
+
+  void add(const at::OptionalTensorRef& tensor) {
+    if (tensor.has_value()) {
+      add(*tensor);
+    }
+  }
+
+  template <typename Argument>
+  void add(const Argument& /*argument*/) {}
 
   void add(const at::Tensor& tensor) {
     if (tensor.defined()) {
@@ -300,6 +348,85 @@ class StandIns {
   const char* op_;
   bool is_symbolic_ = false;
   c10::SmallVector<Pair, 4> pairs_;
+};
+
+/// The results of a Meta kernel whose meta class is a TensorIterator.
+template <typename Class, size_t N>
+class IteratorNewResults final : public NoKernel {
+ public:
+  explicit IteratorNewResults(const char* op) : op_(op) {}
+
+  template <typename... Arguments>
+  auto meta(const Arguments&... arguments) {
+    const StandIns stand_ins(op_, arguments...);
+    NewResults<Class, Home::kMeta, N> op(op_);
+    const auto finish = [&] {
+      stand_ins.finish(op);
+      for (size_t i = 0; i < N; ++i) {
+        outputs_[i] = op.result(static_cast<int64_t>(i));
+      }
+    };
+    if constexpr (std::is_void_v<decltype(op.meta(stand_ins.of(arguments)...))>) {
+      op.meta(stand_ins.of(arguments)...);
+      finish();
+    } else {
+      auto precomputed = op.meta(stand_ins.of(arguments)...);
+      finish();
+      return precomputed;
+    }
+  }
+
+  const at::Tensor& maybe_get_output(int64_t index) const {
+    return outputs_[index];
+  }
+
+  auto results() {
+    return taken(outputs_);
+  }
+
+ private:
+  const char* op_;
+  std::array<at::Tensor, N> outputs_;
+};
+
+template <Written written, typename Class, size_t N>
+class IteratorGivenResults final : public NoKernel {
+ public:
+  template <typename... Outputs>
+  explicit IteratorGivenResults(const char* op, const Outputs&... outputs)
+      : op_(op), outputs_{outputs...} {}
+
+  template <typename... Arguments>
+  auto meta(const Arguments&... arguments) {
+    return meta_on(std::make_index_sequence<N>(), arguments...);
+  }
+
+  const at::Tensor& maybe_get_output(int64_t index) const {
+    return outputs_[index];
+  }
+
+ private:
+  template <size_t... indices, typename... Arguments>
+  auto meta_on(std::index_sequence<indices...> /*sequence*/, const Arguments&... arguments) {
+    const StandIns stand_ins(op_, arguments..., outputs_[indices]...);
+    const std::array<at::Tensor, N> given{stand_in_of(stand_ins, outputs_[indices])...};
+    GivenResults<written, Class, Home::kMeta, N> op(op_, given[indices]...);
+    if constexpr (std::is_void_v<decltype(op.meta(stand_ins.of(arguments)...))>) {
+      op.meta(stand_ins.of(arguments)...);
+      stand_ins.finish(op, outputs_);
+    } else {
+      auto precomputed = op.meta(stand_ins.of(arguments)...);
+      stand_ins.finish(op, outputs_);
+      return precomputed;
+    }
+  }
+
+  static at::Tensor stand_in_of(const StandIns& stand_ins, const at::Tensor& output) {
+    return written == Written::kOut ? stand_ins.of_output(output) : stand_ins.of(output);
+  }
+
+  const char* op_;
+  std::array<at::Tensor, N> outputs_;
 };
 
 } // namespace structured

@@ -48,6 +48,17 @@ torch::autograd::edge_list collect_edges(const Arguments&... arguments) {
   return edges;
 }
 
+/// A node that computes the gradients of the arguments; none unless it is to be recorded.
+template <typename Own, typename... Arguments>
+NodePtr<Own> recorded_node(bool records, const Arguments&... arguments) {
+  if (!records) {
+    return nullptr;
+  }
+  NodePtr<Own> node = make_node<Own>();
+  node->set_next_edges(collect_edges(arguments...));
+  return node;
+}
+
 /// Refuses a tensor that requires grad where no formula gives its gradient.
 template <typename Argument>
 void check_no_requires_grad(const char* op, const char* name, const Argument& argument) {
@@ -88,12 +99,16 @@ decltype(auto) below_adinplace_or_view(c10::DispatchKeySet keys, Arguments&&... 
       keys & c10::after_autograd_keyset, std::forward<Arguments>(arguments)...);
 }
 
-/// Marks a result as computed by the node, in the order of the results: each call adds an input.
-/// One that cannot require grad adds an input too, so that formulas count as the operator does.
+/// Marks a result as computed by the node, if there is one, in the order of the results: each call
+/// adds an input. One that cannot require grad adds an input too, so that formulas count as the
+/// operator does.
 inline void set_result_history(
     const at::Tensor& result,
     const NodePtr<torch::autograd::Node>& node,
     bool is_differentiable = true) {
+  if (!node) {
+    return;
+  }
   const bool flows = is_differentiable && result.defined() &&
                      torch::autograd::isDifferentiableType(result.scalar_type());
   if (flows) {
@@ -203,11 +218,14 @@ inline void check_out(
   }
 }
 
-/// Makes the node the history of a tensor that the operator wrote to.
+/// Makes the node, if there is one, the history of a tensor that the operator wrote to.
 inline void rebase_result_history(
     const at::Tensor& written,
     const NodePtr<torch::autograd::Node>& node,
     bool is_differentiable = true) {
+  if (!node) {
+    return;
+  }
   if (is_differentiable && written.defined()) {
     const auto output = node->add_input_metadata(written);
     torch::autograd::impl::rebase_history(written, {node, output});
