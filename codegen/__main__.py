@@ -16,21 +16,21 @@ from typing import Any
 from .analysis.library import RESERVED_NAMESPACES, plan_library
 from .cpp import names as cpp_names
 from .emit import (
-    autograd_nodes,
-    derivative_helpers,
-    kernel_declarations,
+    autograd,
+    batching,
+    derivatives,
+    dispatch,
+    functionalize,
+    kernels,
     library,
+    nodes,
     operator_table,
-    operators,
+    ops,
     python_nodes,
-    register_autograd,
-    register_batching,
-    register_dispatch,
-    register_functionalization,
-    register_schema,
-    shape_rules,
-    translation_units,
-    ufunc_kernels,
+    rules,
+    schema,
+    ufunc,
+    units,
 )
 from .errors import Errors, SpecError
 from .formula.helper_topics import read_topics
@@ -43,17 +43,17 @@ from .spec.load import load_derivatives, load_operators
 
 EMITTERS = (
     library,
-    kernel_declarations,
-    operators,
-    register_schema,
-    register_dispatch,
-    shape_rules,
-    ufunc_kernels,
-    register_functionalization,
-    register_batching,
-    autograd_nodes,
-    register_autograd,
-    derivative_helpers,
+    kernels,
+    ops,
+    schema,
+    dispatch,
+    rules,
+    ufunc,
+    functionalize,
+    batching,
+    nodes,
+    autograd,
+    derivatives,
     python_nodes,
     operator_table,
 )
@@ -181,7 +181,7 @@ def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -
     files = FileSet()
     for emitter in EMITTERS:
         files.add(emitter.emit(plan))
-    files.add(translation_units.emit(plan, [*files.paths("part"), *files.paths("python_part")]))
+    files.add(units.emit(plan, [*files.paths("part"), *files.paths("python_part")]))
     manifest: dict[str, Any] = {
         "namespace": plan.namespace,
         "sources": files.paths("source"),

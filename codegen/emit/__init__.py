@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One module per generated artefact: `emit(plan)` yields its files and decides nothing.
+"""One module per generated artefact, with its name: `emit(plan)` yields its files, decides nothing.
 
-What the compiler is given, `translation_units`, follows from the files of the others.
+What the compiler is given, `units`, follows from the files of the others.
 """
