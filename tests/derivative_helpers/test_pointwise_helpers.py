@@ -242,6 +242,21 @@ def test_gradients_of_powers_at_zeros_and_of_negative_bases(base_dtype, exponent
     assert_is_gradient(of_power, torch.pow, [base, exponent])
 
 
+@pytest.mark.parametrize("base", [0.0, 0, 0j, tensor(0, 0, 0), tensor(0, 0, 0, dtype=COMPLEX)])
+def test_second_derivatives_where_a_power_of_zero_is_constant(base):
+    """The slope is masked, not its product with what comes in: the derivative of a masked product
+    is zero times minus infinity."""
+    exponent = tensor(0.5, 1, 2).requires_grad_()
+    result = torch.pow(base, exponent)
+    grad = torch.tensor([1, 2, 3], dtype=result.dtype).requires_grad_()
+    own = OPS.pow_backward_exponent(grad, base, exponent, result)
+    (expected,) = torch.autograd.grad(result, exponent, grad, create_graph=True)
+    assert_same([own.detach()], [expected.detach()])
+    second = [torch.autograd.grad(x, grad, torch.ones_like(x))[0] for x in (own, expected)]
+    assert_same(second[:1], second[1:])
+    assert second[0].eq(0).all()
+
+
 def test_gradients_of_powers_of_integers_and_by_integers():
     whole, x = torch.tensor([0, 1, 2, 3]), tensor(2, 0, 0.5, 3)
     grad = sample(4)

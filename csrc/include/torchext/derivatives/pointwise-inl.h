@@ -105,11 +105,13 @@ at::Tensor pow_backward_exponent(
     const at::Tensor& exponent,
     const at::Tensor& result) {
   // In the dtype of the result: the logarithm of a negative base is complex where the exponent is.
+  // The slope is masked and not its product with the gradient, whose derivative by that would be
+  // zero times minus infinity.
   const Tensor logarithm = self.to(result.scalar_type()).log();
-  const Tensor gradient = grad * (result * logarithm).conj();
   const Tensor constant = at::logical_and(self == 0, is_real_not_negative(exponent));
-  const Tensor masked = at::where(constant, zero_like_scalar(gradient), gradient);
-  return handle_r_to_c(exponent, masked);
+  const Tensor slope = result * logarithm;
+  const Tensor masked = at::where(constant, zero_like_scalar(slope), slope);
+  return handle_r_to_c(exponent, grad * masked.conj());
 }
 
 at::Tensor pow_backward_exponent(
@@ -120,11 +122,11 @@ at::Tensor pow_backward_exponent(
   // The logarithm of a negative base is complex where the exponent is.
   const bool widens = exponent.is_complex() && !base.isComplex();
   const at::Scalar known = widens ? at::Scalar(base.toComplexDouble()) : base;
-  Tensor gradient = grad * (result * known.log()).conj();
+  Tensor slope = result * known.log();
   if (known.equal(0.0)) {
-    gradient = at::where(is_real_not_negative(exponent), zero_like_scalar(gradient), gradient);
+    slope = at::where(is_real_not_negative(exponent), zero_like_scalar(slope), slope);
   }
-  return handle_r_to_c(exponent, gradient);
+  return handle_r_to_c(exponent, grad * slope.conj());
 }
 
 namespace {
