@@ -17,7 +17,7 @@ from .forms import Forms
 from .layouts import check_layout, laid_out, returned
 from .rule_calls import expected, has_ruled_results, rule_kernels, takes_results
 from .rules import allocates
-from .signatures import checked_tensors, guarded_parameter, optional_tensors, signature_of
+from .signatures import checked_tensors, guarded_parameters, optional_tensors, signature_of
 from .structured import Group, is_structured_kernel
 from .structured_calls import structured_kernels
 
@@ -132,8 +132,15 @@ def _written_meta(namespace: str, operator: Operator, keys: set[str]) -> tuple[K
     if signature is None:
         return ()
     results = returned(operator, signature)
-    kernel = KernelPlan("Meta", "", signature, returned=results, is_declared=False)
-    kernel = dataclasses.replace(kernel, expected=expected(namespace, operator))
+    kernel = KernelPlan(
+        "Meta",
+        "",
+        signature,
+        device_checks=checked_tensors(operator, signature),
+        returned=results,
+        is_declared=False,
+        expected=expected(namespace, operator),
+    )
     return tuple(with_argument_checks(operator, (kernel,)))
 
 
@@ -278,7 +285,7 @@ def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelP
         function,
         signature,
         device_checks=checked_tensors(operator, signature) if guarded else (),
-        device_guard=guarded_parameter(operator, signature) if guarded else None,
+        device_guard=guarded_parameters(operator, signature) if guarded else (),
         needs_cuda=cuda,
         laid_out=arguments,
         returned=returned(operator, signature) if any(a.is_written for a in arguments) else None,

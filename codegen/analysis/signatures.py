@@ -48,10 +48,25 @@ def checked_tensors(operator: Operator, signature: Signature) -> tuple[Tensors, 
     )
 
 
-def guarded_parameter(operator: Operator, signature: Signature) -> str | None:
-    """The parameter whose device the kernel runs on, as upstream chooses it."""
+def guarded_parameters(operator: Operator, signature: Signature) -> tuple[str, ...]:
+    """The parameter whose device the kernel runs on, as upstream chooses it; behind one that may be
+    missing or empty, those of which the next is asked."""
     if not operator.device_guard:
-        return None
+        return ()
+    arguments = list(zip(operator.func.arguments, signature.parameters))
+    if {"dtype", "layout", "device", "pin_memory"} <= {
+        arg.name for arg, _ in arguments if arg.is_kwarg_only
+    }:
+        return ("device",)
+    own = [pair for pair in arguments if pair[0].name == "self"]
+    out = [pair for pair in arguments if pair[0].is_out]
+    found: dict[str, None] = {}
+    for arg, parameter in [*own, *out, *arguments]:
+        if arg.type.plain in ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]"):
+            found.setdefault(parameter.name)
+            if arg.type.plain == "Tensor":
+                break
+    return tuple(found)
     arguments = list(zip(operator.func.arguments, signature.parameters))
     if {"dtype", "layout", "device", "pin_memory"} <= {
         arg.name for arg, _ in arguments if arg.is_kwarg_only

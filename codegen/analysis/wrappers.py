@@ -23,7 +23,7 @@ def wrappers_of(handle: str, kernels: Iterable[KernelPlan]) -> tuple[WrapperPlan
     found = []
     for count, group in enumerate(groups.values()):
         if len(group) > 1:
-            name = f"wrapper_{handle}" + (f"_{count}" if count else "")
+            name = f"wrapper{count or ''}_{handle}"
             group = [_with_checks_of(own, kernel) for kernel in group]
         else:
             name = f"{group[0].key.lower()}_{handle}"

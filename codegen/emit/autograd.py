@@ -20,7 +20,7 @@ from .spelling.forms import form_text
 _SOURCE = """
 $banner
 #include <$namespace/library.h>
-#include <torchext/autograd_not_implemented.h>
+#include <torchext/generated/autograd_not_implemented.h>
 $runtime
 
 $includes
@@ -76,13 +76,13 @@ def emit(plan: Plan) -> Iterator[File]:
 def _runtime(shard: list[OperatorPlan]) -> Iterator[str]:
     """The headers of the kernels that are there once for all operators."""
     for header in sorted({op.autograd.parts.header for op in shard if op.autograd.parts}):
-        yield f"#include <torchext/{header}.h>"
+        yield f"#include <torchext/generated/{header}.h>"
     if any(op.repeated and any(a.node for _, a in _plans(op)) for op in shard):
-        yield "#include <torchext/fixed_list.h>"
+        yield "#include <torchext/generated/fixed_list.h>"
     if any(op.is_traced_on_copies for op in shard):
-        yield "#include <torchext/functionalization.h>"
+        yield "#include <torchext/generated/functionalization.h>"
     if any(op.autograd.tracks_aliases for op in shard):
-        yield "#include <torchext/views.h>"
+        yield "#include <torchext/generated/views.h>"
 
 
 def _plans(op: OperatorPlan) -> Iterator[tuple[str, AutogradPlan]]:

@@ -82,7 +82,7 @@ def _blocks(
 
 
 def _header(rule: BatchingRule) -> str:
-    return f"#include <torchext/{'declared_forms' if rule.form else 'batching'}.h>"
+    return f"#include <torchext/generated/{'declared_forms' if rule.form else 'batching'}.h>"
 
 
 def _impl(namespace: str, op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:

@@ -49,18 +49,18 @@ _BOXED = "torch::CppFunction::makeFromBoxedFunction<&{}>()"
 
 # the headers of torchext that a shard includes -> whether a kernel needs it
 _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
-    "argument_checks": lambda kernel: kernel.required or kernel.lengths,
-    "autocast": lambda kernel: kernel.autocast,
+    "generated/argument_checks": lambda kernel: kernel.required or kernel.lengths,
+    "generated/autocast": lambda kernel: kernel.autocast,
     "cpu_fallback": lambda kernel: kernel.fallback,
-    "device": lambda kernel: True,
-    "expected_results": lambda kernel: kernel.expected,
-    "dtypes": lambda kernel: kernel.dtype_checks,
-    "fixed_list": lambda kernel: any(check.takes_one for check in kernel.lengths),
-    "private_operators": lambda kernel: kernel.speaks_for,
-    "math_bits": lambda kernel: kernel.is_without_bit,
-    "layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
-    "structured": lambda kernel: kernel.structured,
-    "view_geometry": lambda kernel: kernel.viewed,
+    "generated/device": lambda kernel: True,
+    "generated/expected_results": lambda kernel: kernel.expected,
+    "generated/dtypes": lambda kernel: kernel.dtype_checks,
+    "generated/fixed_list": lambda kernel: any(check.takes_one for check in kernel.lengths),
+    "generated/private_operators": lambda kernel: kernel.speaks_for,
+    "generated/math_bits": lambda kernel: kernel.is_without_bit,
+    "generated/layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
+    "generated/structured": lambda kernel: kernel.structured,
+    "generated/view_geometry": lambda kernel: kernel.viewed,
 }
 
 
@@ -68,7 +68,8 @@ def _headers(shard: list[OperatorPlan]) -> list[str]:
     """The headers of torchext's that the kernels of a shard need."""
     kernels = [kernel for op in shard for kernel in op.kernels]
     found = {header for header, is_used in _RUNTIME.items() if any(map(is_used, kernels))}
-    return sorted(found | {k.declared_form.header for k in kernels if k.declared_form})
+    forms = (k.declared_form for k in kernels if k.declared_form)
+    return sorted(found | {f"generated/{form.header}" for form in forms})
 
 
 def emit(plan: Plan) -> Iterator[File]:

@@ -17,8 +17,8 @@ from .spelling.forms import form_text, traced_view_text
 _SOURCE = """
 $banner
 #include <$namespace/library.h>
-#include <torchext/functional_views.h>
-#include <torchext/functionalization.h>
+#include <torchext/generated/functional_views.h>
+#include <torchext/generated/functionalization.h>
 
 namespace torchext::generated::$namespace {
 namespace {

@@ -70,8 +70,8 @@ def emit(plan: Plan) -> Iterator[File]:
 def _includes(operators: list[OperatorPlan]) -> list[str]:
     kernels = (kernel for op in operators for kernel in op.kernels if kernel.function)
     is_boxed = any(kernel.declared is None for kernel in kernels)
-    boxed = ["#include <torchext/boxed_kernel.h>"] if is_boxed else []
-    return [*boxed, "#include <torchext/operator_types.h>"]
+    boxed = ["#include <torchext/generated/boxed_kernel.h>"] if is_boxed else []
+    return [*boxed, "#include <torchext/generated/operator_types.h>"]
 
 
 def _declarations(operators: list[OperatorPlan]) -> Iterator[str]:

@@ -13,7 +13,7 @@ _HEADER = """
 $banner
 #pragma once
 
-#include <torchext/library.h>
+#include <torchext/generated/library.h>
 
 namespace torchext::generated::$namespace {
 
@@ -26,7 +26,7 @@ OperatorLibrary& library();
 _SOURCE = """
 $banner
 #include <$namespace/library.h>
-#include <torchext/compile_cache.h>
+#include <torchext/generated/compile_cache.h>
 
 TORCHEXT_DEFINE_LIBRARY($namespace);
 TORCHEXT_TAG_COMPILE_CACHE($namespace);

@@ -16,7 +16,7 @@ _HEADER = """
 $banner
 #pragma once
 
-#include <torchext/autograd.h>
+#include <torchext/generated/autograd.h>
 
 namespace torchext::generated::$namespace {
 
@@ -39,7 +39,7 @@ $banner
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torchext/derivative_helpers.h>
-#include <torchext/node_definition.h>
+#include <torchext/generated/node_definition.h>
 
 $includes
 

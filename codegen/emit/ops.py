@@ -17,7 +17,7 @@ $banner
 #pragma once
 
 $fixed_lists
-#include <torchext/operator.h>
+#include <torchext/generated/operator.h>
 
 namespace torchext::generated::$namespace::operators {
 
@@ -52,7 +52,7 @@ inline $prototype {
 
 _SOURCE = """
 $banner
-#include <torchext/operator_handle.h>
+#include <torchext/generated/operator_handle.h>
 
 $includes
 
@@ -86,7 +86,7 @@ def emit(plan: Plan) -> Iterator[File]:
             banner=head,
             namespace=space,
             handles=_joined(_handle(space, op, op.signature) for op in operators if op.signature),
-            fixed_lists=["#include <torchext/fixed_list.h>"]
+            fixed_lists=["#include <torchext/generated/fixed_list.h>"]
             if any(map(_repeats, operators))
             else [],
             api=_api(space, [op for op in operators if op.api]),

@@ -16,7 +16,7 @@ from ..plan.library import OperatorPlan, Plan
 
 _SHARD = """
 $banner
-#include <torchext/python_nodes.h>
+#include <torchext/generated/python_nodes.h>
 
 #include <$namespace/nodes_$shard.h>
 
@@ -46,7 +46,7 @@ add_class<$name>(classes, "$name", {});
 
 _MODULE = """
 $banner
-#include <torchext/python_library.h>
+#include <torchext/generated/python_library.h>
 
 namespace torchext::generated::$namespace {
 

@@ -64,7 +64,7 @@ def emit(plan: Plan) -> Iterator[File]:
                 _SOURCE,
                 banner=banner(__name__, plan.specs),
                 namespace=plan.namespace,
-                runtime=["#include <torchext/overriding.h>"] if overridden else [],
+                runtime=["#include <torchext/generated/overriding.h>"] if overridden else [],
                 blocks="\n".join(_blocks(shard, index)).rstrip(),
             )
             yield File(f"src/schema_{index}.cpp", text, "part")

@@ -64,7 +64,7 @@ class LengthCheck:
 class StructuredCall:
     """How a generated function runs the meta function and the kernel of a structured operator."""
 
-    form: str  # a class template of torchext/structured.h
+    form: str  # a class template of torchext/generated/structured.h
     home: str  # where new results come from: a value of torchext::Home
     meta_class: str  # the class that has `meta`, and `impl` where one runs; qualified
     written: tuple[str, ...]  # the parameters that are results
@@ -110,8 +110,8 @@ class DeclaredForm:
 
 @dataclass(frozen=True)
 class TracedView:
-    """How a call that makes a view is traced: a function of torchext/functional_views.h, and the
-    names that it is given."""
+    """How a call that makes a view is traced: a function of torchext/generated/functional_views.h,
+    and the names that it is given."""
 
     function: str
     view: OperatorName  # the operator that returns it

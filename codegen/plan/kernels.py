@@ -75,7 +75,7 @@ class KernelPlan:
     lengths: tuple[LengthCheck, ...] = ()
     dtype_checks: tuple[DtypeCheck, ...] = ()
     device_checks: tuple[Tensors, ...] = ()  # those that must be on one device
-    device_guard: str | None = None  # the expression whose device the guard selects
+    device_guard: tuple[str, ...] = ()  # of the first of these that is there the guard is
     needs_cuda: bool = False  # compiled only where CUDA is
     is_overloaded: bool = False  # other kernels of this name take other arguments
     is_declared: bool = True  # False: as the kernel of another key

@@ -26,7 +26,7 @@ class BatchingExpression:
 
 @dataclass(frozen=True)
 class BatchingRule:
-    """How a batch is served: a function of torchext/batching.h, and what it is given."""
+    """How a batch is served: a function of torchext/generated/batching.h, and what it is given."""
 
     function: str
     rows: tuple[str, ...] = ()  # the arguments that have the leading dimension

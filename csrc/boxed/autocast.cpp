@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/autocast_mode.h>
 #include <ATen/core/stack.h>
-#include <torchext/autocast.h>
-#include <torchext/boxed.h>
+#include <torchext/generated/autocast.h>
+#include <torchext/generated/boxed.h>
 
 #include <algorithm>
 #include <memory>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
-#include <torchext/autograd.h>
-#include <torchext/autograd_not_implemented.h>
-#include <torchext/boxed.h>
+#include <torchext/generated/autograd.h>
+#include <torchext/generated/autograd_not_implemented.h>
+#include <torchext/generated/boxed.h>
 
 #include <algorithm>
 #include <iterator>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torchext/batching.h>
-#include <torchext/boxed.h>
+#include <torchext/generated/batching.h>
+#include <torchext/generated/boxed.h>
 
 #include <algorithm>
 #include <atomic>

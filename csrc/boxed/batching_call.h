@@ -13,9 +13,9 @@
 #include <ATen/functorch/TensorWrapper.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
-#include <torchext/batching.h>
-#include <torchext/boxed.h>
-#include <torchext/memory_overlap.h>
+#include <torchext/generated/batching.h>
+#include <torchext/generated/boxed.h>
+#include <torchext/generated/memory_overlap.h>
 
 #include <algorithm>
 #include <optional>

@@ -5,7 +5,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
-#include <torchext/boxed.h>
+#include <torchext/generated/boxed.h>
 
 #include <algorithm>
 #include <optional>

@@ -6,8 +6,8 @@
 #include <ATen/ops/logical_and.h>
 #include <ATen/ops/new_ones.h>
 #include <ATen/ops/where.h>
-#include <torchext/boxed.h>
-#include <torchext/declared_forms.h>
+#include <torchext/generated/boxed.h>
+#include <torchext/generated/declared_forms.h>
 #include <torchext/shape.h>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 #include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
-#include <torchext/boxed.h>
-#include <torchext/functional_views.h>
+#include <torchext/generated/boxed.h>
+#include <torchext/generated/functional_views.h>
 
 #include <memory>
 #include <utility>

@@ -4,10 +4,10 @@
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
-#include <torchext/boxed.h>
-#include <torchext/functionalization.h>
-#include <torchext/memory_overlap.h>
-#include <torchext/tracing.h>
+#include <torchext/generated/boxed.h>
+#include <torchext/generated/functionalization.h>
+#include <torchext/generated/memory_overlap.h>
+#include <torchext/generated/tracing.h>
 
 #include <memory>
 #include <optional>

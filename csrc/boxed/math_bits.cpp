@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/core/stack.h>
 #include <ATen/native/Resize.h>
-#include <torchext/boxed.h>
-#include <torchext/math_bits.h>
-#include <torchext/memory_overlap.h>
+#include <torchext/generated/boxed.h>
+#include <torchext/generated/math_bits.h>
+#include <torchext/generated/memory_overlap.h>
 
 #include <algorithm>
 #include <memory>

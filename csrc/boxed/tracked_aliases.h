@@ -3,7 +3,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
-#include <torchext/views.h>
+#include <torchext/generated/views.h>
 
 namespace torchext {
 inline namespace v1 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <torchext/autograd/forward_mode.h>
-#include <torchext/autograd/history.h>
-#include <torchext/boxed.h>
-#include <torchext/view_forms.h>
-#include <torchext/view_geometry.h>
+#include <torchext/generated/autograd/forward_mode.h>
+#include <torchext/generated/autograd/history.h>
+#include <torchext/generated/boxed.h>
+#include <torchext/generated/view_forms.h>
+#include <torchext/generated/view_geometry.h>
 
 #include <memory>
 

@@ -6,7 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
-#include <torchext/boxed.h>
+#include <torchext/generated/boxed.h>
 
 namespace torchext {
 inline namespace v1 {

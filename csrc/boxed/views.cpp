@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
-#include <torchext/boxed.h>
-#include <torchext/view_geometry.h>
-#include <torchext/views.h>
+#include <torchext/generated/boxed.h>
+#include <torchext/generated/view_geometry.h>
+#include <torchext/generated/views.h>
 
 #include <functional>
 #include <memory>

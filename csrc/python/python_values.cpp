@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <torchext/python_values.h>
+#include <torchext/generated/python_values.h>
 
 #include <torch/csrc/Device.h>
 #include <torch/csrc/DynamicTypes.h>

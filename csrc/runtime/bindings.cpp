@@ -11,9 +11,9 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
-#include <torchext/boxed.h>
-#include <torchext/fallback_state.h>
-#include <torchext/overriding.h>
+#include <torchext/generated/boxed.h>
+#include <torchext/generated/fallback_state.h>
+#include <torchext/generated/overriding.h>
 
 #include <algorithm>
 #include <memory>

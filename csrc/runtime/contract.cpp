@@ -3,8 +3,8 @@
 
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/InferenceMode.h>
-#include <torchext/boxed.h>
-#include <torchext/memory_overlap.h>
+#include <torchext/generated/boxed.h>
+#include <torchext/generated/memory_overlap.h>
 
 #include <algorithm>
 #include <optional>

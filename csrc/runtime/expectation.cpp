@@ -9,7 +9,7 @@
 #include <ATen/record_function.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/util/Exception.h>
-#include <torchext/boxed.h>
+#include <torchext/generated/boxed.h>
 #include <torchext/platform.h>
 
 #include <cstring>

@@ -6,8 +6,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/op_registration/adaption.h>
 #include <torch/library.h>
+#include <torchext/generated/quiet_override.h>
 #include <torchext/platform.h>
-#include <torchext/quiet_override.h>
 
 #include <algorithm>
 #include <iterator>

@@ -8,7 +8,7 @@
 #include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/csrc/utils/pybind.h>
-#include <torchext/boxed.h>
+#include <torchext/generated/boxed.h>
 
 #include <algorithm>
 #include <string>

@@ -58,6 +58,7 @@ ALL: dict[str, Call] = {
     "total": lambda ops, x: (ops.total(x),),
     "as_dtype": lambda ops, x: (ops.as_dtype(x, torch.float64),),
     "typed": lambda ops, x: (ops.typed(x, **typed_arguments()),),
+    "flagged": lambda ops, x: (ops.flagged(x, [False, True]),),
     "typed_symint": lambda ops, x: (ops.typed_symint(x, 2, [3, 4], [5], 6),),
     "clash": _clash,
     "clash_list": _clash_list,

@@ -161,7 +161,7 @@ def test_kernels_of_devices_with_several_indices_have_a_guard(
     key: str, is_guarded: bool, needs_cuda: bool
 ) -> None:
     found = kernel("f(Tensor x, Tensor y) -> Tensor", f"{key}: k")
-    assert (found.device_guard == "x", found.needs_cuda) == (is_guarded, needs_cuda)
+    assert (found.device_guard == ("x",), found.needs_cuda) == (is_guarded, needs_cuda)
     assert bool(found.device_checks) == is_guarded
 
 
@@ -203,18 +203,45 @@ def test_a_fallback_takes_tensors_of_any_devices_where_none_is_checked() -> None
     ("schema", "guard"),
     [
         ("f(Tensor x, Tensor self) -> Tensor", "self"),
-        ("f(int n, Tensor? x, Tensor y) -> Tensor", "x"),
+        ("f(int n, Tensor? x, Tensor y, Tensor z) -> Tensor", "x y"),
         ("f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", "out"),
         ("f(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", "self"),
-        ("f(Tensor[] xs, Tensor y) -> Tensor", "xs"),
+        ("f(Tensor[] xs, Tensor?[] ys, Tensor? self) -> Tensor", "self xs ys"),
         ("f(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
          "bool? pin_memory=None) -> Tensor", "device"),
         ("f(Tensor self, Device device) -> Tensor", "self"),
-        ("f(int n) -> int", None),
+        ("f(int n) -> int", ""),
     ],
 )  # fmt: skip
-def test_the_guard_takes_the_device_of(schema: str, guard: str | None) -> None:
-    assert kernel(schema).device_guard == guard
+def test_the_guard_takes_the_device_of(schema: str, guard: str) -> None:
+    assert kernel(schema).device_guard == tuple(guard.split())
+
+
+def test_kernels_that_differ_in_the_function_and_its_device_share_a_wrapper() -> None:
+    keys = "CPU: f, CUDA: g, SparseCPU: s, SparseCsrCPU: t"
+    native = spec("foo(Tensor x) -> Tensor", "foo_1(Tensor x) -> Tensor", dispatch=keys)
+    wrappers = [w for op in plan(native).operators for w in op.wrappers]
+    groups = [[kernel.key for kernel in w.kernels] for w in wrappers]
+    assert groups == [["CPU", "CUDA"], ["SparseCPU", "SparseCsrCPU"]] * 2
+    assert len({w.name for w in wrappers}) == len(wrappers)
+
+
+def test_the_meta_kernel_of_a_rule_shares_the_wrapper_of_the_others() -> None:
+    rule = "  meta: {like: x}\n"
+    (op,) = plan(spec("f(Tensor x) -> Tensor", dispatch="CPU: f, CUDA: g", more=rule)).operators
+    (wrapper,) = op.wrappers
+    assert [kernel.key for kernel in wrapper.kernels] == ["CPU", "CUDA", "Meta"]
+    assert wrapper.serves_meta and wrapper.kernel.key == "CPU"
+    # what its kernel looks at is looked at on the CPU too, where it is all there
+    assert [t.name for t in wrapper.kernel.device_checks] == ["x"]
+    assert not op.kernels[0].device_checks
+
+
+def test_a_kernel_that_is_called_otherwise_has_a_wrapper_of_its_own() -> None:
+    keys = "CPU: f, CUDA: g_symint"
+    (op,) = plan(spec("f(Tensor x, SymInt n) -> Tensor", dispatch=keys)).operators
+    assert [[k.key for k in w.kernels] for w in op.wrappers] == [["CPU"], ["CUDA"]]
+    assert [w.name for w in op.wrappers] == ["cpu_f", "cuda_f"]
 
 
 def test_all_tensors_must_be_on_one_device() -> None:
@@ -225,8 +252,8 @@ def test_all_tensors_must_be_on_one_device() -> None:
 def test_checks_and_guards_can_be_left_out() -> None:
     schema = "f(Tensor x, Tensor y) -> Tensor"
     unchecked = kernel(schema, more="  device_check: NoCheck\n")
-    assert (unchecked.device_checks, unchecked.device_guard) == ((), "x")
-    assert kernel(schema, more="  device_guard: False\n").device_guard is None
+    assert (unchecked.device_checks, unchecked.device_guard) == ((), ("x",))
+    assert kernel(schema, more="  device_guard: False\n").device_guard == ()
 
 
 @pytest.mark.parametrize(

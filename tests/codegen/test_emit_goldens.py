@@ -169,7 +169,7 @@ class TestGoldens(TestCase):
 
 #pragma once
 
-#include <torchext/library.h>
+#include <torchext/generated/library.h>
 
 namespace torchext::generated::goldens {
 
@@ -183,7 +183,7 @@ OperatorLibrary& library();
 // This file is free of conditions: use it under any licence.
 
 #include <goldens/library.h>
-#include <torchext/compile_cache.h>
+#include <torchext/generated/compile_cache.h>
 
 TORCHEXT_DEFINE_LIBRARY(goldens);
 TORCHEXT_TAG_COMPILE_CACHE(goldens);
@@ -217,7 +217,7 @@ TORCHEXT_TAG_COMPILE_CACHE(goldens);
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/generated/operator_types.h>
 
 namespace goldens::native {
 
@@ -249,7 +249,7 @@ namespace other::native {
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/generated/operator_types.h>
 #include <torchext/meta_base.h>
 
 namespace goldens::meta {
@@ -320,7 +320,7 @@ struct structured_extremes_xpu : public ::goldens::meta::structured_extremes {
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/generated/operator_types.h>
 
 namespace goldens::native {
 
@@ -335,7 +335,7 @@ at::Tensor fill(at::Tensor& self);
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/generated/operator_types.h>
 
 namespace goldens::native {
 
@@ -351,7 +351,7 @@ at::Tensor halve(const at::Tensor& self, bool default_);
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/generated/operator_types.h>
 
 namespace goldens::native {
 
@@ -381,7 +381,7 @@ void halved_symint(
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/generated/operator_types.h>
 
 namespace goldens::native {
 
@@ -396,7 +396,7 @@ namespace goldens::native {
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/generated/operator_types.h>
 
 namespace goldens::native {
 
@@ -418,7 +418,7 @@ at::Tensor& mul_(at::Tensor& self, const at::Tensor& other);
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/generated/operator_types.h>
 #include <torchext/iterator_base.h>
 
 namespace goldens::meta {
@@ -453,7 +453,7 @@ struct structured_ufunc_scale_CUDA : public ::goldens::meta::structured_scale {
 
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/generated/operator_types.h>
 
 namespace goldens::native {
 
@@ -633,8 +633,8 @@ void rule_halved::meta(
 // This file is free of conditions: use it under any licence.
 
 #include <goldens/library.h>
-#include <torchext/batching.h>
-#include <torchext/declared_forms.h>
+#include <torchext/generated/batching.h>
+#include <torchext/generated/declared_forms.h>
 
 namespace torchext::generated::goldens {
 namespace {
@@ -692,8 +692,8 @@ const bool registered_batching_0 =
 // This file is free of conditions: use it under any licence.
 
 #include <goldens/library.h>
-#include <torchext/functional_views.h>
-#include <torchext/functionalization.h>
+#include <torchext/generated/functional_views.h>
+#include <torchext/generated/functionalization.h>
 
 namespace torchext::generated::goldens {
 namespace {
@@ -755,8 +755,8 @@ const bool registered_traced_forms_0 =
 
 #pragma once
 
-#include <torchext/fixed_list.h>
-#include <torchext/operator.h>
+#include <torchext/generated/fixed_list.h>
+#include <torchext/generated/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
@@ -802,7 +802,7 @@ inline ::std::tuple<at::Tensor, at::Tensor> blend_symint(
 
 #pragma once
 
-#include <torchext/operator.h>
+#include <torchext/generated/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
@@ -852,7 +852,7 @@ inline ::std::tuple<at::Tensor&, at::Tensor&> extremes_out(
 
 #pragma once
 
-#include <torchext/operator.h>
+#include <torchext/generated/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
@@ -878,7 +878,7 @@ inline at::Tensor fill(at::Tensor& self) {
 
 #pragma once
 
-#include <torchext/operator.h>
+#include <torchext/generated/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
@@ -904,7 +904,7 @@ inline at::Tensor halve(const at::Tensor& self, bool default_ = true) {
 
 #pragma once
 
-#include <torchext/operator.h>
+#include <torchext/generated/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
@@ -965,7 +965,7 @@ inline at::Tensor& halved_out_symint(
 
 #pragma once
 
-#include <torchext/operator.h>
+#include <torchext/generated/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
@@ -1003,7 +1003,7 @@ inline ::std::vector<at::Tensor> halves(const at::Tensor& self) {
 
 #pragma once
 
-#include <torchext/operator.h>
+#include <torchext/generated/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
@@ -1041,7 +1041,7 @@ inline at::Tensor& mul_(at::Tensor& self, const at::Tensor& other) {
 
 #pragma once
 
-#include <torchext/operator.h>
+#include <torchext/generated/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
@@ -1088,7 +1088,7 @@ inline at::Tensor& scale_out(at::Tensor& out, const at::Tensor& self, const at::
 
 #pragma once
 
-#include <torchext/operator.h>
+#include <torchext/generated/operator.h>
 
 namespace torchext::generated::goldens::operators {
 
@@ -1120,7 +1120,7 @@ inline ::std::tuple<at::Tensor&, at::Tensor&> swap(at::Tensor& first, at::Tensor
 // Do not edit: change the specs and run the code generator (python -m codegen) again.
 // This file is free of conditions: use it under any licence.
 
-#include <torchext/operator_handle.h>
+#include <torchext/generated/operator_handle.h>
 
 #include <goldens/ops/blend.h>
 #include <goldens/ops/extremes.h>
@@ -1238,17 +1238,17 @@ TORCHEXT_RUN_FIRST void add_schemas_0() {
 // This file is free of conditions: use it under any licence.
 
 #include <goldens/library.h>
-#include <torchext/argument_checks.h>
 #include <torchext/cpu_fallback.h>
-#include <torchext/declared_forms.h>
-#include <torchext/device.h>
-#include <torchext/dtypes.h>
-#include <torchext/fixed_list.h>
-#include <torchext/layout.h>
-#include <torchext/math_bits.h>
-#include <torchext/structured.h>
-#include <torchext/view_forms.h>
-#include <torchext/view_geometry.h>
+#include <torchext/generated/argument_checks.h>
+#include <torchext/generated/declared_forms.h>
+#include <torchext/generated/device.h>
+#include <torchext/generated/dtypes.h>
+#include <torchext/generated/fixed_list.h>
+#include <torchext/generated/layout.h>
+#include <torchext/generated/math_bits.h>
+#include <torchext/generated/structured.h>
+#include <torchext/generated/view_forms.h>
+#include <torchext/generated/view_geometry.h>
 
 #include <goldens/kernels/blend.h>
 #include <goldens/kernels/extremes.h>
@@ -1456,6 +1456,7 @@ at::Tensor meta_mul_Tensor(const at::Tensor& self, const at::Tensor& other) {
 // native_functions.yaml:15: mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)
 at::Tensor& meta_mul__Tensor(at::Tensor& self, const at::Tensor& other) {
   check_defined("goldens::mul_.Tensor", "self, other", self, other);
+  check_same_device("goldens::mul_.Tensor", "self, other", self, other);
   return self;
 }
 
@@ -1490,6 +1491,7 @@ at::Tensor& meta_halved_out(
 // native_functions.yaml:74: swap(Tensor(a!) first, Tensor(b!) second) -> (Tensor(a!), Tensor(b!))
 ::std::tuple<at::Tensor&, at::Tensor&> meta_swap(at::Tensor& first, at::Tensor& second) {
   check_defined("goldens::swap", "first, second", first, second);
+  check_same_device("goldens::swap", "first, second", first, second);
   return ::std::tuple<at::Tensor&, at::Tensor&>(first, second);
 }
 
@@ -1588,7 +1590,7 @@ const bool registered_privateuse1_0 =
   const auto size_as_list = torchext::fixed_list<2>(size_given);
   const at::IntArrayRef size = size_as_list;
   check_length("goldens::blend", "size", size, 2);
-  const SelectedDevice<Home::kOther> guard(parts);
+  const SelectedDevice<Home::kOther> guard(parts, weight);
   return ::other::native::blend(parts, or_missing(weight), size, eps);
 }
 
@@ -1743,7 +1745,7 @@ const bool registered_negative_0 =
 
 #pragma once
 
-#include <torchext/autograd.h>
+#include <torchext/generated/autograd.h>
 
 namespace torchext::generated::goldens {
 
@@ -1778,7 +1780,7 @@ struct TORCHEXT_API BlendBackward0 final : NodeOf<BlendBackward0> {
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torchext/derivative_helpers.h>
-#include <torchext/node_definition.h>
+#include <torchext/generated/node_definition.h>
 
 #include <goldens/nodes_0.h>
 #line 1 "derivatives.yaml"
@@ -1892,11 +1894,11 @@ template class NodeOf<generated::goldens::BlendBackward0>;
 // This file is free of conditions: use it under any licence.
 
 #include <goldens/library.h>
-#include <torchext/autograd_not_implemented.h>
-#include <torchext/view_forms.h>
-#include <torchext/fixed_list.h>
-#include <torchext/functionalization.h>
-#include <torchext/views.h>
+#include <torchext/generated/autograd_not_implemented.h>
+#include <torchext/generated/view_forms.h>
+#include <torchext/generated/fixed_list.h>
+#include <torchext/generated/functionalization.h>
+#include <torchext/generated/views.h>
 
 #include <goldens/nodes_0.h>
 #include <goldens/ops/blend.h>
@@ -2071,7 +2073,7 @@ const bool registered_adinplaceorview_0 = library().add(
 // Do not edit: change the specs and run the code generator (python -m codegen) again.
 // This file is free of conditions: use it under any licence.
 
-#include <torchext/python_library.h>
+#include <torchext/generated/python_library.h>
 
 namespace torchext::generated::goldens {
 
@@ -2085,7 +2087,7 @@ TORCHEXT_DEFINE_PYTHON_LIBRARY(goldens, add_node_classes_0);
 // Do not edit: change the specs and run the code generator (python -m codegen) again.
 // This file is free of conditions: use it under any licence.
 
-#include <torchext/python_nodes.h>
+#include <torchext/generated/python_nodes.h>
 
 #include <goldens/nodes_0.h>
 

@@ -32,7 +32,7 @@ _STRUCTURED = re.compile(
     re.MULTILINE,
 )
 _CHECK = re.compile(r'check_same_device(?:<kHome>)?\(\s*"\S+",\s*"([^"]*)",\s*([^()]*?)\s*\);')
-_GUARD = re.compile(r"SelectedDevice<\w+(?:::\w+)?> guard\(\s*(\w+)\s*\)")
+_GUARD = re.compile(r"SelectedDevice<\w+(?:::\w+)?> guard\(\s*(\w+)[\w\s,]*\)")
 _CONTINUED = re.compile(r"\n *//     (?=\S)")  # a comment that is too long for its line
 # torchgen leaves these to lists of ATen and functorch, or decides when it runs.
 _NOT_OF_TORCHGEN = "Batched FuncTorchBatchedDecomposition FuncTorchVmapMode Functionalize".split()

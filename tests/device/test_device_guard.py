@@ -42,6 +42,15 @@ def test_a_kernel_runs_with_its_tensors_device_current(index, guard_ops, device)
             assert torch.torchext.current_device() == current
 
 
+@pytest.mark.parametrize("given", ["y", "ys", "xs"])
+def test_the_guard_is_that_of_the_first_tensor_that_is_there(given, guard_ops, second_device):
+    x = torch.ones(1, device=second_device)
+    tensors = {"y": None, "ys": [None], "xs": []}
+    tensors[given] = x if given == "y" else [x]
+    assert torch.torchext.current_device() == 0
+    assert guard_ops.current_device_of_first(**tensors) == second_device.index
+
+
 def test_the_guard_is_the_calling_threads(guard_ops, second_device):
     x = torch.ones(1, device=second_device)
     seen = []
@@ -73,3 +82,14 @@ def test_tensors_of_two_devices_name_operator_and_argument(elsewhere, guard_ops,
     x = torch.ones(2, device=device)
     with pytest.raises(RuntimeError, match=r"guard_ops::add_pair: .*'other' is on"):
         guard_ops.add_pair(x, torch.ones(2, device=elsewhere))
+
+
+@pytest.mark.parametrize(("written", "read"), [("cpu", "meta"), ("meta", "cpu")])
+def test_what_only_writes_does_not_pass_for_done_on_meta(written, read, guard_ops):
+    """As its kernels, its generated Meta kernel takes tensors of one device: torch calls it for a
+    tensor on the CPU beside one on Meta, and it would leave that as it was."""
+    x = torch.ones(2, device=written)
+    with pytest.raises(RuntimeError, match="guard_ops::assign_: .*'y' is on"):
+        guard_ops.assign_(x, torch.zeros(2, device=read))
+    assert guard_ops.assign_(torch.ones(2), torch.zeros(2)).tolist() == [0, 0]
+    assert guard_ops.assign_(torch.ones(2, device="meta")).is_meta

@@ -42,11 +42,11 @@ build {header}.gch: precompile {header}
 _PRECOMPILED = """\
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
-#include <torchext/autograd_not_implemented.h>
-#include <torchext/compiled_autograd.h>
 #include <torchext/derivative_helpers.h>
-#include <torchext/library.h>
-#include <torchext/operator_handle.h>
+#include <torchext/generated/autograd_not_implemented.h>
+#include <torchext/generated/compiled_autograd.h>
+#include <torchext/generated/library.h>
+#include <torchext/generated/operator_handle.h>
 """
 _PROGRESS = re.compile(r"\[\d+/\d+\] \S*?([^/\s]+)$", re.MULTILINE)
 # declarations stand in column 0, or behind a result type that fills a line

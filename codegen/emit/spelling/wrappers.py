@@ -146,7 +146,8 @@ def _call(
         yield f'  {expected}("{name}", "{op.spec_line}"{results});'
         yield f"  expected.meta({', '.join(rule.arguments)});"
     if kernel.device_guard:
-        yield f"  const SelectedDevice<{scope.home(kernel.home)}> guard({kernel.device_guard});"
+        home, tensors = scope.home(kernel.home), ", ".join(kernel.device_guard)
+        yield f"  const SelectedDevice<{home}> guard({tensors});"
     yield from layout_lines(name, kernel.laid_out)
     names = {name: f"or_missing({name})" for name in kernel.optionals}
     names |= {arg.parameter: arg.name for arg in kernel.laid_out}

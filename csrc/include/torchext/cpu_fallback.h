@@ -9,9 +9,9 @@
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/profiler/combined_traceback.h>
-#include <torchext/boxed.h>
-#include <torchext/fallback_state.h>
-#include <torchext/host_copies.h>
+#include <torchext/generated/boxed.h>
+#include <torchext/generated/fallback_state.h>
+#include <torchext/generated/host_copies.h>
 #include <torchext/platform.h>
 
 #include <chrono>

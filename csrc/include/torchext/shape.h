@@ -14,7 +14,7 @@
 #include <c10/core/SymInt.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/DimVector.h>
-#include <torchext/arguments.h>
+#include <torchext/generated/arguments.h>
 
 #include <cmath>
 #include <cstdio>

@@ -359,6 +359,10 @@ Tensor agtest::native::typed(
   return self * sum;
 }
 
+Tensor agtest::native::flagged(const Tensor& self, c10::List<bool> flags) {
+  return flags.size() > 1 && flags.get(1) ? self * 3 : self * 1;
+}
+
 Tensor agtest::native::typed_symint(
     const Tensor& self,
     c10::SymInt b,

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
-#include <torchext/arguments.h>
+#include <torchext/generated/arguments.h>
 
 #include <cstddef>
 #include <type_traits>

@@ -9,11 +9,11 @@
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/saved_variable.h>
-#include <torchext/autograd/aside.h>
-#include <torchext/autograd/forward_mode.h>
-#include <torchext/autograd/history.h>
-#include <torchext/autograd/new_results.h>
-#include <torchext/autograd/saved_variables.h>
+#include <torchext/generated/autograd/aside.h>
+#include <torchext/generated/autograd/forward_mode.h>
+#include <torchext/generated/autograd/history.h>
+#include <torchext/generated/autograd/new_results.h>
+#include <torchext/generated/autograd/saved_variables.h>
 #include <torchext/visibility.h>
 
 #include <array>
@@ -120,7 +120,7 @@ class TORCHEXT_API BackwardNode : public torch::autograd::Node {
 };
 
 /// Base of one generated node, which has its members and, as the one function that keeps its type in
-/// one place, its name. Where `definition_of(const Own*)` is declared, torchext/node_definition.h
+/// one place, its name. Where `definition_of(const Own*)` is declared, torchext/generated/node_definition.h
 /// makes the rest of it.
 template <typename Own>
 class TORCHEXT_API NodeOf : public BackwardNode {

@@ -10,7 +10,7 @@
 
 #include <c10/util/Type.h>
 #include <torch/csrc/dynamo/compiled_autograd.h>
-#include <torchext/autograd.h>
+#include <torchext/generated/autograd.h>
 
 #include <algorithm>
 #include <string>
@@ -222,6 +222,17 @@ struct Unpack<std::array<bool, N>> {
     const auto values = packed.unpack<std::vector<bool>>();
     std::array<bool, N> found{};
     std::copy_n(values.begin(), N, found.begin());
+    return found;
+  }
+};
+
+template <>
+struct Unpack<c10::List<bool>> {
+  static c10::List<bool> next(torch::dynamo::autograd::PackedArgs& packed) {
+    c10::List<bool> found;
+    for (const bool value : packed.unpack<std::vector<bool>>()) {
+      found.push_back(value);
+    }
     return found;
   }
 };

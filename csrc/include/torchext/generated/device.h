@@ -7,8 +7,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/Exception.h>
-#include <torchext/arguments.h>
-#include <torchext/home.h>
+#include <torchext/generated/arguments.h>
+#include <torchext/generated/home.h>
 
 #include <cstddef>
 #include <optional>
@@ -88,22 +88,33 @@ inline std::optional<at::Device> device_of(std::optional<at::Device> device) {
   return device;
 }
 
-/// Makes the device of an argument the current one, of a kernel that is not the CPU's.
+/// Makes the device of the first argument that is there the current one, of a kernel that is not the
+/// CPU's.
 template <Home home>
 class SelectedDevice {
  public:
-  template <typename Argument>
-  explicit SelectedDevice(const Argument& argument) : guard_(device_of(argument)) {}
+  template <typename... Arguments>
+  explicit SelectedDevice(const Arguments&... arguments) : guard_(first_of(arguments...)) {}
 
  private:
+  template <typename Argument, typename... Others>
+  static std::optional<at::Device> first_of(const Argument& argument, const Others&... others) {
+    const std::optional<at::Device> device = device_of(argument);
+    if constexpr (sizeof...(Others) > 0) {
+      return device.has_value() ? device : first_of(others...);
+    } else {
+      return device;
+    }
+  }
+
   c10::OptionalDeviceGuard guard_;
 };
 
 template <>
 class SelectedDevice<Home::kCPU> {
  public:
-  template <typename Argument>
-  explicit SelectedDevice(const Argument& /*argument*/) {}
+  template <typename... Arguments>
+  explicit SelectedDevice(const Arguments&... /*arguments*/) {}
 };
 
 } // namespace v1

@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
-#include <torchext/arguments.h>
+#include <torchext/generated/arguments.h>
 
 #include <cstdint>
 #include <initializer_list>

@@ -146,7 +146,7 @@ inline FallbackState& find_fallback_state() {
     }
     try {
       auto library = std::make_unique<torch::Library>(
-          torch::Library::FRAGMENT, "torchext", std::nullopt, "torchext/fallback_state.h", 0);
+          torch::Library::FRAGMENT, "torchext", std::nullopt, "torchext/generated/fallback_state.h", 0);
       library->def("_fallback_state.v1() -> int", &address_of_own_state);
       library.release(); // registered to the end of the process
     } catch (const c10::Error&) {

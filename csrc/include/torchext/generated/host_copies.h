@@ -9,7 +9,7 @@
 #include <c10/core/StorageImpl.h>
 #include <c10/core/impl/COW.h>
 #include <c10/util/Exception.h>
-#include <torchext/boxed.h>
+#include <torchext/generated/boxed.h>
 
 #include <algorithm>
 #include <cstdint>

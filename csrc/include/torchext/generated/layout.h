@@ -8,8 +8,8 @@
 #include <ATen/core/IListRef.h>
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
-#include <torchext/arguments.h>
-#include <torchext/memory_overlap.h>
+#include <torchext/generated/arguments.h>
+#include <torchext/generated/memory_overlap.h>
 
 #include <optional>
 #include <type_traits>

@@ -14,8 +14,8 @@
 #include <c10/core/CompileTimeFunctionPointer.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
+#include <torchext/generated/quiet_override.h>
 #include <torchext/platform.h>
-#include <torchext/quiet_override.h>
 #include <torchext/visibility.h>
 
 namespace torchext {

@@ -11,7 +11,7 @@
 //   definition_of(const MulBackward0*);
 #pragma once
 
-#include <torchext/compiled_autograd.h>
+#include <torchext/generated/compiled_autograd.h>
 
 #include <algorithm>
 #include <array>

@@ -3,13 +3,13 @@
 // The operators of a library as its C++ API and generated kernels call them.
 #pragma once
 
-#include <torchext/operator_types.h>
+#include <torchext/generated/operator_types.h>
 
 namespace torchext {
 inline namespace v1 {
 
 /// The base of a class that is an operator, and has its name and the name of its overload. Each is
-/// defined once, where torchext/operator_handle.h is included.
+/// defined once, where torchext/generated/operator_handle.h is included.
 template <typename Self, typename Schema>
 struct Operator;
 

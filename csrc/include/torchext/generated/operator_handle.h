@@ -7,7 +7,7 @@
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <torchext/operator.h>
+#include <torchext/generated/operator.h>
 
 #include <tuple>
 #include <utility>

@@ -5,9 +5,9 @@
 // library's second shared object includes this, the one that needs Python.
 #pragma once
 
-#include <torchext/python_values.h>
+#include <torchext/generated/python_values.h>
 
-#include <torchext/autograd.h>
+#include <torchext/generated/autograd.h>
 
 #include <initializer_list>
 #include <typeinfo>

@@ -10,8 +10,8 @@
 //   op.copy_back();
 #pragma once
 
-#include <torchext/structured_meta.h>
-#include <torchext/structured_results.h>
+#include <torchext/generated/structured_meta.h>
+#include <torchext/generated/structured_results.h>
 
 #include <type_traits>
 

@@ -9,9 +9,9 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/util/SmallVector.h>
-#include <torchext/dynamic_size.h>
 #include <torchext/elementwise.h>
-#include <torchext/structured_results.h>
+#include <torchext/generated/dynamic_size.h>
+#include <torchext/generated/structured_results.h>
 
 #include <array>
 #include <functional>

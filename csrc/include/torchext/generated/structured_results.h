@@ -17,10 +17,10 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Scalar.h>
 #include <c10/util/SmallVector.h>
-#include <torchext/arguments.h>
 #include <torchext/compat.h>
-#include <torchext/home.h>
-#include <torchext/memory_overlap.h>
+#include <torchext/generated/arguments.h>
+#include <torchext/generated/home.h>
+#include <torchext/generated/memory_overlap.h>
 #include <torchext/meta_base.h>
 
 #ifdef TORCHEXT_WITH_CUDA

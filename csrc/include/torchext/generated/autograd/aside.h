@@ -6,8 +6,8 @@
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torchext/arguments.h>
-#include <torchext/tracing.h>
+#include <torchext/generated/arguments.h>
+#include <torchext/generated/tracing.h>
 
 #include <cstddef>
 #include <optional>

@@ -11,7 +11,7 @@
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torchext/arguments.h>
+#include <torchext/generated/arguments.h>
 
 #include <optional>
 #include <tuple>

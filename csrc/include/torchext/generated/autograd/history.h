@@ -10,9 +10,9 @@
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torchext/arguments.h>
+#include <torchext/generated/arguments.h>
 #include <torchext/compat.h>
-#include <torchext/memory_overlap.h>
+#include <torchext/generated/memory_overlap.h>
 
 #include <initializer_list>
 #include <optional>

@@ -10,8 +10,8 @@
 #include <c10/macros/Macros.h>
 #include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
-#include <torchext/arguments.h>
-#include <torchext/memory_overlap.h>
+#include <torchext/generated/arguments.h>
+#include <torchext/generated/memory_overlap.h>
 
 #include <algorithm>
 #include <array>

@@ -10,7 +10,7 @@
 #include <c10/util/OptionalArrayRef.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/saved_variable.h>
-#include <torchext/arguments.h>
+#include <torchext/generated/arguments.h>
 
 #include <iterator>
 #include <optional>
