@@ -67,14 +67,3 @@ def guarded_parameters(operator: Operator, signature: Signature) -> tuple[str, .
             if arg.type.plain == "Tensor":
                 break
     return tuple(found)
-    arguments = list(zip(operator.func.arguments, signature.parameters))
-    if {"dtype", "layout", "device", "pin_memory"} <= {
-        arg.name for arg, _ in arguments if arg.is_kwarg_only
-    }:
-        return "device"
-    own = [pair for pair in arguments if pair[0].name == "self"]
-    out = [pair for pair in arguments if pair[0].is_out]
-    for arg, parameter in [*own, *out, *arguments]:
-        if arg.type.plain in ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]"):
-            return parameter.name
-    return None

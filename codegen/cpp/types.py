@@ -116,9 +116,6 @@ def _derived_row(type_: Type) -> Row | None:
             element = _row(type_.args[0].args[0])
             return Row(argument, value, element and f"c10::OptionalArray<{element.value}>")
         return Row(argument, value, value) if inner in _VALUES else None
-    if type_.name == "List" and type_.size is not None and inner == "bool":
-        text = f"::std::array<bool, {type_.size}>"
-        return Row(text, text, text)
     if type_.name == "List" and inner in _VALUES:
         value = _VECTOR.format(values[0])
         return Row(f"at::ArrayRef<{values[0]}>", value, value)
@@ -147,7 +144,8 @@ def _boxed_list(type_: Type) -> str:
 def _row(type_: Type) -> Row | None:
     plain = type_.bare()
     if plain.name == "List" and plain.size is not None and plain.args[0].name == "bool":
-        return _derived_row(plain)
+        text = f"::std::array<bool, {plain.size}>"
+        return Row(text, text, text)
     return _ROWS.get(type_.plain) or _derived_row(plain)
 
 

@@ -43,11 +43,6 @@ class SavedKind(enum.Enum):
     TENSORS = "a vector of them"
     OPTIONAL_TENSORS = "a vector of them, unpacked to optional tensors"
 
-    @property
-    def is_list(self) -> bool:
-        """Whether the member is a list of SavedVariables."""
-        return self in (SavedKind.TENSORS, SavedKind.OPTIONAL_TENSORS)
-
 
 @dataclass(frozen=True)
 class SavedPlan:
@@ -115,21 +110,6 @@ class NodePlan:
     spec_line: str  # where its formulas stand
     zeros: tuple[str | None, ...] = ()  # per differentiable result what zeros are made of, or None
     undefined: tuple[tuple[str, int | None], ...] = ()  # results with gradients that may be so
-
-    @property
-    def is_locked(self) -> bool:
-        """Whether it reads what the engine changes while another thread may be in the node."""
-        return self.retains or bool(self.variables)
-
-    @property
-    def variables(self) -> list[SavedPlan]:
-        """What is saved as variables, which are unpacked and freed."""
-        return [item for item in self.saved if item.kind is not SavedKind.VALUE]
-
-    @property
-    def saves_lists(self) -> bool:
-        """Whether it saves lists of tensors, which cannot tell that they were freed."""
-        return any(item.kind.is_list for item in self.variables)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from spec_runs import operator, plan
 
+from codegen.emit import autograd
 from codegen.errors import SpecError
 from codegen.plan.kernels import KernelPlan
 from codegen.plan.library import NodePlan
@@ -738,3 +741,35 @@ def test_what_may_be_missing_and_has_no_gradient_is_saved_aside() -> None:
     assert autograd.asides == ("buffer",)
     (saved,) = autograd.saves_after
     assert saved.value == "save(given_or(buffer_aside.written(), result1))"
+
+
+# Rules of `meta:`, and the text of kernels.
+
+
+def rule(schema: str, *lines: str) -> str:
+    text = spec(schema, more="".join(f"  {line}\n" for line in ("meta:", *lines)))
+    (op,) = plan(text).operators
+    assert op.rule is not None
+    return " ".join(op.rule.statements)
+
+
+def test_a_condition_of_a_rule_can_ask_for_what_is_not_in_a_list() -> None:
+    schema = "f(Tensor x, int n) -> Tensor"
+    inside = rule(schema, "  like: x", "  check: n in (1, 2)")
+    outside = rule(schema, "  like: x", "  check: n not in (1, 2)")
+    assert "negated" not in inside and outside.count("shape::negated(") == 1
+
+
+def test_the_sides_of_a_conditional_shape_are_sizes() -> None:
+    schema = "f(Tensor x, Tensor y, bool flag) -> Tensor"
+    text = rule(schema, "  size: x.shape if flag else y.shape", "  dtype: x.dtype")
+    assert text.count("shape::sizes(") >= 2
+    number = rule(schema, '  size: "[2 if flag else 3]"', "  dtype: x.dtype")
+    assert "? c10::SymInt(2) : c10::SymInt(3)" in number
+
+
+def test_a_result_that_may_be_missing_is_the_argument_where_that_is_given() -> None:
+    schema = "f(Tensor x, Tensor(a!)? out=None) -> Tensor(a!)"
+    found = plan(spec(schema), formulas(schema, x="grad"))
+    (text,) = (file.text for file in autograd.emit(found) if "autograd_f(" in file.text)
+    assert re.search(r"(\w+) = given_or\(out, \1\);", text)

@@ -104,3 +104,12 @@ def test_what_only_headers_have_is_no_error(formula: str, tmp_path: Path) -> Non
 def test_where_there_are_headers_of_ones_own_the_compiler_judges(tmp_path: Path) -> None:
     derivatives = "- headers: lib/own.h\n- name: f(Tensor self) -> Tensor\n  self: own(grad)\n"
     assert run(tmp_path, NATIVE, derivatives).report == ""
+
+
+def test_functions_of_an_overload_that_has_a_mistake_are_not_missed(tmp_path: Path) -> None:
+    native = (
+        "- func: f.one(Tensr x) -> Tensor\n  dispatch: {CPU: f}\n"
+        "- func: g(Tensor x) -> Tensor\n  dispatch: {CPU: g}\n"
+    )
+    report = run(tmp_path, native, "- name: g(Tensor x) -> Tensor\n  x: lib::f(grad)\n").report
+    assert "Tensr" in report and report.endswith("1 error\n"), report

@@ -32,9 +32,6 @@ struct NoKernel {
   template <typename... Arguments>
   void impl(const Arguments&... /*arguments*/) const {}
 
-  template <typename... Arguments>
-  void run(const Arguments&... /*arguments*/) const {}
-
   void copy_back() const {}
 };
 
@@ -101,7 +98,6 @@ template <typename Class, size_t N>
 class SymbolicNewResults final : public SymbolicMeta<Class, N>, private NoKernel {
  public:
   using NoKernel::impl;
-  using NoKernel::run;
 
   explicit SymbolicNewResults(const char* /*op*/) {}
 
@@ -160,7 +156,6 @@ class SymbolicGivenResults final : public SymbolicMeta<Class, N>, private NoKern
   using NoKernel::copy_back;
   using NoKernel::impl;
   using NoKernel::reads;
-  using NoKernel::run;
 
   template <typename... Outputs>
   explicit SymbolicGivenResults(const char* op, const Outputs&... outputs)

@@ -189,12 +189,6 @@ class NewResults final : public Class {
     return outputs_[index];
   }
 
-  /// Calls a kernel that is a function.
-  template <typename Kernel, typename... Arguments>
-  void run(const Kernel& kernel, Arguments&&... arguments) {
-    kernel(std::forward<Arguments>(arguments)...);
-  }
-
   /// What the operator returns.
   auto results() {
     return taken(outputs_);
@@ -284,11 +278,6 @@ class GivenResults final : public Class {
 
   at::Tensor result(int64_t index) {
     return outputs_[index].get().defined() ? outputs_[index].get() : std::move(others_[index]);
-  }
-
-  template <typename Kernel, typename... Arguments>
-  void run(const Kernel& kernel, Arguments&&... arguments) {
-    kernel(std::forward<Arguments>(arguments)...);
   }
 
   void copy_back() const {
