@@ -162,6 +162,32 @@ def test_each_linkers_words_for_a_missing_kernel_are_known(line):
     assert "not defined" in diagnosis.explain(line, [KERNEL])
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a.cpp:2:5: error: 'int ns::native::mul_cup(int)' should have been declared inside "
+        "'ns::native'",
+        "a.cpp:2:9: error: out-of-line definition of 'mul_cup' does not match any declaration in "
+        "namespace 'ns::native'",
+        'a.cu(2): error: namespace "ns::native" has no member "mul_cup"',
+    ],
+)
+def test_each_compilers_words_for_a_name_that_no_kernel_has_are_known(line):
+    text = diagnosis.explain(line, [KERNEL])
+    assert text.startswith("error: no entry names a kernel ns::native::mul_cup\n")
+    assert text.endswith("did you mean 'mul_cpu', of native_functions.yaml:12?\n")
+    assert diagnosis.explain(line.replace("ns::", "other::"), [KERNEL]) == ""
+
+
+def test_a_kernel_that_is_called_otherwise_is_named_with_the_one_that_is_meant(project):
+    project.edit("csrc/square.cpp", "native::square_cpu(", "native::sqaure_cpu(")
+    assert_refused(
+        project.build(),
+        "error: no entry names a kernel sample_ops::native::sqaure_cpu",
+        "did you mean 'square_cpu', of native_functions.yaml:12?",
+    )
+
+
 def test_a_kernel_that_several_forms_share_is_named_once():
     line = "a.cpp:2:1: error: no declaration matches 'at::Tensor ns::native::mul_cpu(int)'"
     other = {**KERNEL, "schema": "another form", "location": "native_functions.yaml:9"}

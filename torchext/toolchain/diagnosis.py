@@ -8,7 +8,9 @@ a missing kernel is an undefined reference at link time.
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterator
 
 # what compilers say of a definition that no declaration fits, or one of another return type
 _COMPILE_ERROR = re.compile(
@@ -16,6 +18,12 @@ _COMPILE_ERROR = re.compile(
     r"|out-of-line definition|differ only in their return type"
     r"|no instance of overloaded function .* matches|declaration is incompatible"
     r"|cannot overload functions distinguished by return type"
+)
+# what they say of a function that nothing in its namespace is called like
+_UNKNOWN = re.compile(
+    r"(?:\b|\W)(?P<g_space>\w+(?:::\w+)*)::(?P<g_name>\w+)\(.*should have been declared inside"
+    r"|out-of-line definition of '(?P<clang_name>\w+)'.*namespace '(?P<clang_space>[\w:]+)'"
+    r"|namespace \"(?P<nvcc_space>[\w:]+)\" has no member \"(?P<nvcc_name>\w+)\""
 )
 _LINK_ERROR = re.compile(r"undefined reference to|undefined symbol|isn't defined")
 _DIFFERS = "is defined with other types than its schema asks for"
@@ -41,7 +49,24 @@ def explain(text: str, kernels: list[dict]) -> str:
             blocks.append(_block(kernel, _DIFFERS))
         elif any(mentioned(line) for line in link_errors):
             blocks.append(_block(kernel, _MISSING))
-    return "\n".join(blocks)
+    return "\n".join([*blocks, *_unknown(text, kernels)])
+
+
+def _unknown(text: str, kernels: list[dict]) -> Iterator[str]:
+    """A block for each function beside the kernels that is called like none of them."""
+    places = {kernel["name"]: kernel["location"] for kernel in reversed(kernels)}
+    spaces = {name.rpartition("::")[0] for name in places}
+    found: dict[str, None] = {}
+    for match in _UNKNOWN.finditer(text):
+        parts = match.groupdict()
+        for compiler in ("g", "clang", "nvcc"):
+            space, function = parts[f"{compiler}_space"], parts[f"{compiler}_name"]
+            if space in spaces and f"{space}::{function}" not in places:
+                found[f"{space}::{function}"] = None
+    for name in found:
+        yield f"error: no entry names a kernel {name}\n"
+        for near in difflib.get_close_matches(name, places, n=1):
+            yield f"  did you mean '{near.rpartition('::')[2]}', of {places[near]}?\n"
 
 
 def _mention(name: str):
