@@ -7,6 +7,7 @@
 #   make ported                                          a library of others, with its own tests
 #   make fuzz                                            100,000 specs for the code generator
 #   make fuzz-operators                                  10,000 made-up operators against ATen's
+#   make mutants                                         500 changes of the code generator
 #   make sanitize                                        the operators under ASan, UBSan and TSan
 #   make leaks                                           100,000 calls of each operator on the CPU
 #   make matrix                                          make test on every torch that is supported
@@ -27,7 +28,7 @@ given = $(filter command line environment,$(origin $(1)))
 CUDA_VENV := $(if $(call given,VENV),$(VENV),.venv-214)
 CUDA_TORCH := $(if $(call given,TORCH),$(TORCH),torch==2.14.1)
 
-.PHONY: venv build demo test test-cuda upstream ported fuzz fuzz-operators sanitize leaks matrix lint clean FORCE
+.PHONY: venv build demo test test-cuda upstream ported fuzz fuzz-operators mutants sanitize leaks matrix lint clean FORCE
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.installed
@@ -83,6 +84,13 @@ fuzz: $(VENV)/.installed
 FUZZ_OPERATORS ?= 10000
 fuzz-operators: build
 	PYTHONPATH=tests $(BIN)/python tests/fuzz/composed.py --operators $(FUZZ_OPERATORS)
+
+# Each runs tests/codegen until a test fails; about an hour on two cores. What was found before is
+# kept in build/mutants.json, and not run again.
+MUTANTS ?= 500
+mutants: $(VENV)/.installed
+	$(PIP) install --quiet 'cosmic-ray>=8.7,<9'
+	$(BIN)/python tests/mutants/run.py --mutants $(MUTANTS)
 
 # A copy in build/sanitize is built for each kind; about half an hour on two cores.
 sanitize: $(VENV)/.installed
