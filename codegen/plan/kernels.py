@@ -99,6 +99,14 @@ class KernelPlan:
         return home_of(self.key)
 
     @property
+    def runs(self) -> str | None:
+        """The author's function or class that it runs, qualified; None where there is none."""
+        call = self.structured
+        if call and not call.has_rule:
+            return call.meta_class
+        return (call.kernel_function if call else self.function) or None
+
+    @property
     def asks_home(self) -> bool:
         """Whether what runs before the kernel depends on where its tensors live."""
         return bool(self.structured or self.device_checks or self.device_guard)
@@ -133,6 +141,14 @@ class WrapperPlan:
     @property
     def is_shared(self) -> bool:
         return len(self.kernels) > 1
+
+    @property
+    def differs_in_kernel(self) -> bool:
+        return len({kernel.runs for kernel in self.kernels}) > 1
+
+    @property
+    def differs_in_home(self) -> bool:
+        return self.kernel.asks_home and len({kernel.home for kernel in self.kernels}) > 1
 
     @property
     def serves_meta(self) -> bool:

@@ -21,7 +21,7 @@ _COMPILE_ERROR = re.compile(
 )
 # what they say of a function that nothing in its namespace is called like
 _UNKNOWN = re.compile(
-    r"(?:\b|\W)(?P<g_space>\w+(?:::\w+)*)::(?P<g_name>\w+)\(.*should have been declared inside"
+    r"(?P<g_space>\w+(?:::\w+)*)::(?P<g_name>\w+)\(.*should have been declared inside"
     r"|out-of-line definition of '(?P<clang_name>\w+)'.*namespace '(?P<clang_space>[\w:]+)'"
     r"|namespace \"(?P<nvcc_space>[\w:]+)\" has no member \"(?P<nvcc_name>\w+)\""
 )

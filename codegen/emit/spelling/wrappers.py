@@ -49,31 +49,23 @@ class _Varying:
 def registered(namespace: str, wrapper: WrapperPlan, key: str) -> str:
     """What is registered for a key in the place of one of a function's kernels."""
     kernel = next(kernel for kernel in wrapper.kernels if kernel.key == key)
-    parameters = {v.parameter for v in _varying(namespace, wrapper)}
-    own = [v.value for v in _values(namespace, kernel) if v.parameter in parameters]
-    if not own:
-        return f"TORCH_FN({wrapper.name})"
-    return f"torch_fn<{wrapper.name}<{', '.join(own)}>>"
+    values = [varying.value for varying in _varying(namespace, wrapper, kernel)]
+    return (
+        f"torch_fn<{wrapper.name}<{', '.join(values)}>>" if values else f"TORCH_FN({wrapper.name})"
+    )
 
 
-def _varying(namespace: str, wrapper: WrapperPlan) -> list[_Varying]:
-    """What the function is a template of, with the values for its first kernel."""
-    columns = zip(*(_values(namespace, kernel) for kernel in wrapper.kernels))
-    return [values[0] for values in columns if len({v.value for v in values}) > 1]
-
-
-def _values(namespace: str, kernel: KernelPlan) -> list[_Varying]:
-    """What the function of a kernel would be a template of."""
-    call, scope = kernel.structured, Scope(namespace)
-    function = call.kernel_function if call else kernel.function
-    if call and not call.has_rule:
-        own = _Varying("typename Kernel", scope.name(call.meta_class))
-    elif function and kernel.is_overloaded and kernel.declared:
-        pointer = kernel.declared.pointer
-        own = _Varying("auto kKernel", f"static_cast<{pointer}>(&{scope.name(function)})")
-    else:
-        own = _Varying("auto kKernel", scope.name(function) if function else "nullptr")
-    return [own, _Varying("Home kHome", scope.home(kernel.home))] if kernel.asks_home else [own]
+def _varying(namespace: str, wrapper: WrapperPlan, kernel: KernelPlan) -> Iterator[_Varying]:
+    """What the function is a template of, with the values for one of its kernels."""
+    scope = Scope(namespace)
+    if wrapper.differs_in_kernel:
+        is_class = kernel.structured and not kernel.structured.has_rule
+        value = scope.name(kernel.runs) if kernel.runs else "nullptr"
+        if kernel.runs and kernel.is_overloaded and kernel.declared and not is_class:
+            value = f"static_cast<{kernel.declared.pointer}>(&{value})"
+        yield _Varying("typename Kernel" if is_class else "auto kKernel", value)
+    if wrapper.differs_in_home:
+        yield _Varying("Home kHome", scope.home(kernel.home))
 
 
 def wrapper_text(namespace: str, op: OperatorPlan, wrapper: WrapperPlan, sets: DtypeSets) -> str:
@@ -83,7 +75,7 @@ def wrapper_text(namespace: str, op: OperatorPlan, wrapper: WrapperPlan, sets: D
     assert signature is not None
     name = f"{op.operator.name}" if op.override else f"{namespace}::{op.operator.name}"
     catches = _CATCHES.replace("$name", name) if kernel.speaks_for else ""
-    varying = _varying(namespace, wrapper)
+    varying = list(_varying(namespace, wrapper, kernel))
     scope = Scope(namespace, {v.value: v.name for v in varying})
     if kernel.structured:
         base = f"{namespace}::{op.operator.name.base}"
