@@ -235,6 +235,20 @@ class StandIns {
     return at::Tensor(at::detail::empty_meta({0}, output.options().device(at::kMeta)));
   }
 
+  /// Calls the meta function with the stand-ins of its arguments, and what is to follow; returns
+  /// what the meta function does.
+  template <typename Op, typename Finish, typename... Arguments>
+  auto meta(Op& op, const Finish& finish, const Arguments&... arguments) const {
+    if constexpr (std::is_void_v<decltype(op.meta(of(arguments)...))>) {
+      op.meta(of(arguments)...);
+      finish();
+    } else {
+      auto precomputed = op.meta(of(arguments)...);
+      finish();
+      return precomputed;
+    }
+  }
+
   /// After the meta function: the results' own sizes and strides.
   template <typename Class, size_t N>
   void finish(NewResults<Class, Home::kMeta, N>& op) const {
@@ -361,14 +375,7 @@ class IteratorNewResults final : public NoKernel {
         outputs_[i] = op.result(static_cast<int64_t>(i));
       }
     };
-    if constexpr (std::is_void_v<decltype(op.meta(stand_ins.of(arguments)...))>) {
-      op.meta(stand_ins.of(arguments)...);
-      finish();
-    } else {
-      auto precomputed = op.meta(stand_ins.of(arguments)...);
-      finish();
-      return precomputed;
-    }
+    return stand_ins.meta(op, finish, arguments...);
   }
 
   const at::Tensor& maybe_get_output(int64_t index) const {
@@ -406,14 +413,7 @@ class IteratorGivenResults final : public NoKernel {
     const StandIns stand_ins(op_, arguments..., outputs_[indices]...);
     const std::array<at::Tensor, N> given{stand_in_of(stand_ins, outputs_[indices])...};
     GivenResults<written, Class, Home::kMeta, N> op(op_, given[indices]...);
-    if constexpr (std::is_void_v<decltype(op.meta(stand_ins.of(arguments)...))>) {
-      op.meta(stand_ins.of(arguments)...);
-      stand_ins.finish(op, outputs_);
-    } else {
-      auto precomputed = op.meta(stand_ins.of(arguments)...);
-      stand_ins.finish(op, outputs_);
-      return precomputed;
-    }
+    return stand_ins.meta(op, [&] { stand_ins.finish(op, outputs_); }, arguments...);
   }
 
   static at::Tensor stand_in_of(const StandIns& stand_ins, const at::Tensor& output) {
