@@ -50,8 +50,8 @@ _FUNCTIONS = {
 # Views of a tensor of two dimensions, and the gradient; what has another size comes first.
 _SMALLER = {
     "": "{}",
-    ".narrow(0, 0, 2)": "slice_backward({}, x.sizes(), 0, 0, 2, 1)",
-    ".slice(1, 0, 3, 2)": "slice_backward({}, x.sizes(), 1, 0, 3, 2)",
+    ".narrow(0, 0, 2)": "at::slice_backward_symint({}, x.sym_sizes(), 0, 0, 2, 1)",
+    ".slice(1, 0, 3, 2)": "at::slice_backward_symint({}, x.sym_sizes(), 1, 0, 3, 2)",
 }
 _RESHAPED = {
     ".transpose(0, 1)": "{}.transpose(0, 1)",
@@ -272,7 +272,9 @@ def _mixed(draw) -> _Parts:
 def _aside(draw) -> _Parts:
     arguments, factors = draw(_numbers(1))
     e = draw(_expressions(["x"], factors, ["buffer"]))
-    body = "  {\n    const at::NoGradGuard guard;\n    buffer.mul_(0.5).add_(x.detach());\n  }\n"
+    # no value that a result reads comes from x: the formula would not be its derivative
+    added = "0.25" if "buffer" in e.text else "x.detach()"
+    body = f"  {{\n    const at::NoGradGuard guard;\n    buffer.mul_(0.5).add_({added});\n  }}\n"
     return _Parts(
         draw(st.permutations(["Tensor x", "Tensor(a!) buffer"])) + arguments, "Tensor",
         "at::Tensor", body + f"  return {e.text};\n", _gradients([("grad", e)], ["x"]),
