@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
 from ..errors import Errors, Location, did_you_mean
-from ..plan.library import BatchingExpression, BatchingRule
+from ..plan.library import BatchingExpression, BatchingFact, BatchingRule, BoxedArgument
 from ..schema.schema import OperatorName
 from ..spec.model import Line, Operator
 from .batched_shapes import BatchedShapes
 from .folded_shapes import FoldedShapes
 from .rule_expressions import Translator
-from .rule_vocabulary import Mistake, Value, literal, parse
+from .rule_vocabulary import Mistake, parse
 from .structured import Group
 
 _KEY = "FuncTorchBatched"
@@ -70,8 +70,8 @@ def served(
         return BatchingRule("randomness_of_own_rule", keys=modes) if is_own else None
     registered = (*((_KEY,) if takes_tensors else ()), *modes)
     found = rule or BatchingRule("each_example")
-    facts = (".draws = true",) if draws else ()
-    facts += (".differentiable = false",) if is_constant else ()
+    facts: tuple[BatchingFact, ...] = (("draws", True),) if draws else ()
+    facts += (("differentiable", False),) if is_constant else ()
     found = replace(found, keys=registered, facts=facts + found.facts)
     return found if registered else None
 
@@ -105,22 +105,21 @@ def _rule(operator: Operator, form: Operator, errors: Errors) -> BatchingRule | 
     return None
 
 
-def _shape_facts(operator: Operator) -> Iterator[str]:
+def _shape_facts(operator: Operator) -> Iterator[BatchingFact]:
     """What a rule of one example says of shapes, for a batch."""
     shapes = BatchedShapes(operator.meta)
     for fact, names in (("one_shape", shapes.one_shape), ("examined", shapes.examined)):
         if names:
-            yield f".{fact} = {{{', '.join(map(literal, names))}}}"
+            yield fact, tuple(names)
 
 
-def _folded_facts(operator: Operator, rows: tuple[str, ...]) -> Iterator[str]:
+def _folded_facts(operator: Operator, rows: tuple[str, ...]) -> Iterator[BatchingFact]:
     """The same of one whose leading dimensions are joined with that of the batch."""
     shapes = FoldedShapes(operator.meta, rows)
     if shapes.examined:
-        yield f".examined = {{{', '.join(map(literal, sorted(shapes.examined)))}}}"
+        yield "examined", tuple(sorted(shapes.examined))
     if shapes.least_ranks:
-        ranks = (f"{{{literal(n)}, {rank}}}" for n, rank in sorted(shapes.least_ranks.items()))
-        yield f".least_ranks = {{{', '.join(ranks)}}}"
+        yield "least_ranks", tuple(sorted(shapes.least_ranks.items()))
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ def _expression(
             name = value.uses.every_name[0]
             hint = f"say '{name} is not None and ...'"
             raise Mistake(node, f"'{name}' may be missing", hint)
-        return BatchingExpression(tuple(_values(form, node, value)), value.cpp)
+        return BatchingExpression(str(form.name), tuple(_read(form, node)), value.expression)
     except Mistake as mistake:
         errors.add(line.at(mistake.offset), mistake.message, mistake.hint)
     except RecursionError:
@@ -186,16 +185,13 @@ def _expression(
     return None
 
 
-def _values(operator: Operator, node: ast.expr, value: Value) -> Iterator[str]:
-    """The statements that take what an expression names from the arguments of a call."""
+def _read(operator: Operator, node: ast.expr) -> Iterator[BoxedArgument]:
+    """The arguments that an expression names."""
     names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    if re.search(r"\bop\b", value.cpp):
-        yield f'constexpr auto op = "{operator.name}";'
     for index, argument in enumerate(operator.func.arguments):
         if argument.name in names:
             type_ = cpp_types.value_type(argument.type)
-            label = cpp_names.parameter_name(argument.name)
-            yield f"const auto {label} = unboxed<{type_}>(torchext_values[{index}]);"
+            yield BoxedArgument(cpp_names.parameter_name(argument.name), type_, index)
 
 
 def _can_have_rule(operator: Operator, errors: Errors) -> bool:

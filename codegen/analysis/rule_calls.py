@@ -19,9 +19,9 @@ from ..spec.model import FALLBACK, DispatchEntry, Operator
 from .layouts import laid_out
 from .rules import (
     allocates,
+    checks_and_results,
     has_dynamic_sizes,
     result_names,
-    rule_statements,
     ruled_results,
     rules_list,
 )
@@ -43,10 +43,13 @@ def rule_plan(namespace: str, operator: Operator, errors: Errors) -> RulePlan | 
         return None
     signature = signature_of(operator)
     assert signature is not None  # _can_have_rule asked
+    checks, results = checks_and_results(operator, errors)
     return RulePlan(
         name=_class_name(namespace, operator),
         meta=Signature("void", signature.parameters),
-        statements=rule_statements(namespace, operator, errors),
+        operator=f"{namespace}::{operator.name.base}",
+        checks=checks,
+        results=results,
         is_dynamic=has_dynamic_sizes(operator),
     )
 

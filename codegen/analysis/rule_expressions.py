@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The expressions of `meta:`: Python's syntax, a few types, and the C++ that computes them.
+"""The expressions of `meta:`: Python's syntax, a few types, and what computes them.
 
-Everything is computed with SymInt, so that one rule serves eager calls and traced ones. The
-functions that the C++ calls are those of torchext/shape.h.
+Everything is computed with SymInt, so that one rule serves eager calls and traced ones.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ from dataclasses import replace
 
 from ..cpp import names as cpp_names
 from ..errors import did_you_mean
+from ..plan import expressions as tree
+from ..plan.expressions import Needs
 from ..schema.schema import Argument
 from ..spec.dtypes import SCALAR_TYPES
-from .needs import Needs
 from .rule_vocabulary import (
     ATTRIBUTES,
     COMPARISONS,
@@ -28,16 +28,18 @@ from .rule_vocabulary import (
     Mistake,
     Value,
     article,
-    text_value,
 )  # fmt: skip
+
+# What makes a value of its own of one of a kind.
+_OWN = {"shape": "sizes", "int": "integer", "size": "integer"}
 
 
 class Translator:
-    """Turns the expressions of one operator into C++."""
+    """Reads the expressions of one operator."""
 
     def __init__(self, arguments: tuple[Argument, ...]) -> None:
         self.arguments = {a.name: a for a in arguments}
-        self.dynamic: str | None = None  # C++ of a size that only the values tell; {}: its bound
+        self.dynamic: tree.DynamicSize | None = None  # what `dynamic` is, in the sizes of a result
         self.local: dict[str, Value] = {}  # the value that a loop is at, by its name
 
     def established(self, condition: ast.expr) -> frozenset[str]:
@@ -45,7 +47,7 @@ class Translator:
         return self._established(condition)[0]
 
     def value(self, node: ast.expr, *kinds: str) -> Value:
-        """The C++ of an expression of one of these kinds; raises Mistake."""
+        """An expression of one of these kinds; raises Mistake."""
         method: Callable[[ast.expr], Value] | None = getattr(self, type(node).__name__, None)
         if method is None:
             raise Mistake(node, f"'{ast.unparse(node)}' means nothing in a rule")
@@ -64,14 +66,14 @@ class Translator:
             kind = KINDS.get(type_.bare().plain)
             if kind is None:
                 raise Mistake(node, f"a rule cannot use '{name}', which is a '{type_}'")
-            label = cpp_names.parameter_name(name)
+            found: tree.Expression = tree.Named(cpp_names.parameter_name(name))
             if type_.bare().plain == "Scalar":
-                label = f'shape::real(op, "{name}", {label})'
-            return Value(kind, f"shape::sizes({label})" if kind == "shape" else label)
-        if self._is_dynamic(node):
-            return Value("size", self._dynamic("std::nullopt"))
+                found = tree.Call("real", (found,), name)
+            return Value(kind, tree.Call("sizes", (found,)) if kind == "shape" else found)
+        if self.dynamic and self._is_dynamic(node):
+            return Value("size", self.dynamic)
         if name in SCALAR_TYPES:
-            return Value("dtype", f"at::ScalarType::{SCALAR_TYPES[name]}")
+            return Value("dtype", tree.Dtype(SCALAR_TYPES[name]))
         words = [DYNAMIC] if self.dynamic else []
         hint = did_you_mean(name, [*self.arguments, *self.local, *SCALAR_TYPES, *words])
         hint = hint or did_you_mean(name, self.arguments, "the arguments are")
@@ -81,32 +83,32 @@ class Translator:
         is_word = isinstance(node, ast.Name) and node.id == DYNAMIC
         return is_word and self.dynamic is not None and DYNAMIC not in self.arguments
 
-    def _dynamic(self, bound: str) -> str:
-        return (self.dynamic or "{}").format(bound)
-
     def Constant(self, node: ast.Constant) -> Value:
-        if isinstance(node.value, bool):
-            return Value("bool", "true" if node.value else "false")
-        if isinstance(node.value, int):
-            if node.value >= 1 << 63:
+        value = node.value
+        if isinstance(value, bool):
+            return Value("bool", tree.Constant(value))
+        if isinstance(value, int):
+            if value >= 1 << 63:
                 raise Mistake(node, "a number that no integer of C++ can hold")
-            return Value("int", str(node.value))
-        if isinstance(node.value, float) and math.isfinite(node.value):
-            return Value("float", repr(node.value))
-        if isinstance(node.value, str):
-            return Value("str", text_value(node.value))
+            return Value("int", tree.Constant(value))
+        if isinstance(value, float) and math.isfinite(value):
+            return Value("float", tree.Constant(value))
+        if isinstance(value, str):
+            return Value("str", tree.Constant(value))
         raise Mistake(node, f"'{ast.unparse(node)}' means nothing in a rule")
 
     def UnaryOp(self, node: ast.UnaryOp) -> Value:
         if isinstance(node.op, ast.USub):
             value = self.value(node.operand, "int", "float")
-            form = "(-({}))" if value.kind == "int" else "shape::numbers::negative({})"
-            form = "-{}" if isinstance(node.operand, ast.Constant) else form
-            return Value(value.kind, form.format(value.cpp), value.uses)
+            found = tree.Negative(value.expression, of_numbers=value.kind == "float")
+            return replace(value, expression=found)
         if isinstance(node.op, ast.Not):
-            value = self.value(node.operand, "bool")
-            return Value("bool", f"shape::negated({value.cpp})", value.uses)
+            return self._negated(self.value(node.operand, "bool"))
         raise Mistake(node, f"'{ast.unparse(node)}' means nothing in a rule")
+
+    @staticmethod
+    def _negated(condition: Value) -> Value:
+        return replace(condition, expression=tree.Call("negated", (condition.expression,)))
 
     def BinOp(self, node: ast.BinOp) -> Value:
         left = self.value(node.left, "int", "shape")
@@ -115,21 +117,20 @@ class Translator:
         if left.kind == "shape":
             if not isinstance(node.op, ast.Add):
                 raise Mistake(node, "shapes can be joined by + only")
-            return Value("shape", f"shape::concat({left.cpp}, {right.cpp})", uses)
-        form = OPERATORS.get(type(node.op))
-        if form is None:
+            return Value("shape", tree.Call("concat", (left.expression, right.expression)), uses)
+        function = OPERATORS.get(type(node.op))
+        if function is None:
             raise Mistake(node, f"'{ast.unparse(node)}' is none of + - * // %")
-        text = f'"{ast.unparse(node)}"'
+        first = left.expression
         if isinstance(node.left, (ast.Constant, ast.UnaryOp)):
-            left = Value("int", f"c10::SymInt({left.cpp})", left.uses)
-        cpp = form.format(left.cpp, right.cpp, text=text)
-        return Value("int", cpp, uses)
+            first = tree.Call("integer", (first,))
+        return Value("int", tree.Call(function, (first, right.expression), ast.unparse(node)), uses)
 
     def Tuple(self, node: ast.Tuple | ast.List) -> Value:
         kinds = ("int", "size") if self.dynamic else ("int",)
         values = [self.value(item, *kinds) for item in node.elts]
         uses = Needs.all(value.uses for value in values)
-        return Value("shape", f"c10::SymDimVector{{{', '.join(v.cpp for v in values)}}}", uses)
+        return Value("shape", tree.Listed(tuple(value.expression for value in values)), uses)
 
     List = Tuple
 
@@ -138,10 +139,10 @@ class Translator:
         if node.attr not in ATTRIBUTES:
             hint = did_you_mean(node.attr, ATTRIBUTES, "it can be")
             raise Mistake(node, f"a tensor has no '{node.attr}' in a rule", hint)
-        kind, call = ATTRIBUTES[node.attr]
         is_optional = value.kind == "tensor?"
-        uses = value.uses | (Needs.of(value.cpp) if is_optional else Needs())
-        return Value(kind, f"{value.cpp}{'->' if is_optional else '.'}{call}", uses)
+        uses = value.uses | (value.itself if is_optional else Needs())
+        found = tree.Attribute(value.expression, node.attr, is_optional)
+        return Value(ATTRIBUTES[node.attr], found, uses)
 
     def Subscript(self, node: ast.Subscript) -> Value:
         value = self.value(node.value, "shape", "bools", "tensors")
@@ -152,24 +153,24 @@ class Translator:
             number = index.value if isinstance(index, ast.Constant) else None
             if type(number) is not int or (size is not None and number >= size):
                 raise Mistake(index, f"the index of a '{self.arguments[name].type}' is a number")
-            return Value("bool", f"{value.cpp}[{number}]")
-        if value.kind == "tensors":
-            index_value = self.value(node.slice, "int")
-            return Value("tensor", f"shape::item({value.cpp}, {index_value.cpp}, op)")
-        if isinstance(node.slice, ast.Slice):
+            return Value("bool", tree.Element(value.expression, number))
+        if value.kind == "shape" and isinstance(node.slice, ast.Slice):
             return self._slice(value, node.slice)
-        index_value = self.value(node.slice, "int")
-        text = f'"{ast.unparse(node.value)}"'
-        cpp = f"shape::size({value.cpp}, {index_value.cpp}, op, {text})"
-        return Value("int", cpp, value.uses | index_value.uses)
+        place = self.value(node.slice, "int")
+        both = (value.expression, place.expression)
+        if value.kind == "tensors":
+            return Value("tensor", tree.Call("item", both))
+        return Value(
+            "int", tree.Call("size", both, ast.unparse(node.value)), value.uses | place.uses
+        )
 
     def _slice(self, value: Value, part: ast.Slice) -> Value:
         if part.step is not None:
             raise Mistake(part, "a slice of a shape has no step")
         ends = [self.value(e, "int") if e else None for e in (part.lower, part.upper)]
-        texts = [end.cpp if end else "std::nullopt" for end in ends]
+        given = [end.expression if end else None for end in ends]
         uses = value.uses | Needs.all(end.uses for end in ends if end)
-        return Value("shape", f"shape::slice({value.cpp}, {', '.join(texts)})", uses)
+        return Value("shape", tree.Call("slice", (value.expression, *given)), uses)
 
     def IfExp(self, node: ast.IfExp) -> Value:
         condition = self.value(node.test, "bool")
@@ -183,14 +184,13 @@ class Translator:
         if "size" in (then.kind, other.kind):
             then = replace(then, kind="size")
         there, elsewhere = self._established(node.test)
-        holds = f"shape::decided({condition.cpp})"
-        uses = condition.uses | then.uses.without(there).within(holds)
-        uses |= other.uses.without(elsewhere).within(f"!{holds}")
-        values = [v.cpp if v.kind != "shape" else f"shape::sizes({v.cpp})" for v in (then, other)]
-        if then.kind in ("int", "size"):
-            values = [f"c10::SymInt({value})" for value in values]
-        cpp = f"({holds} ? {values[0]} : {values[1]})"
-        return Value(then.kind, cpp, uses)
+        case = tree.Case(condition.expression)
+        uses = condition.uses | then.uses.without(there).within(case)
+        uses |= other.uses.without(elsewhere).within(case.opposite)
+        values = (then.expression, other.expression)
+        if (function := _OWN.get(then.kind)) is not None:  # both of one type of C++
+            values = (tree.Call(function, values[:1]), tree.Call(function, values[1:]))
+        return Value(then.kind, tree.Choice(condition.expression, *values), uses)
 
     def _established(self, test: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
         """The optional values that are there where a condition holds, and where it does not."""
@@ -212,10 +212,9 @@ class Translator:
         if not isinstance(node.op, ast.Or) or len(node.values) != 2:
             raise Mistake(node, f"a value that may be missing is used as '{ast.unparse(node)}'")
         other = self.value(node.values[1], kind := first.kind.rstrip("?"))
-        type_ = "c10::SymInt" if kind == "int" else "at::ScalarType"
-        is_taken = f"shape::is_true({first.cpp})"
-        cpp = f"({is_taken} ? {type_}(*{first.cpp}) : {type_}({other.cpp}))"
-        return Value(kind, cpp, other.uses.within(f"!{is_taken}"))
+        found = tree.Default(first.expression, other.expression, is_integer=kind == "int")
+        missing = tree.Case(first.expression, holds=False, of_default=True)
+        return Value(kind, found, other.uses.within(missing))
 
     def _conditions(self, node: ast.BoolOp) -> Value:
         """`and` and `or`, where what a missing value would decide is not looked at."""
@@ -232,10 +231,9 @@ class Translator:
         """Conditions of which one is looked at where those before it leave it open."""
         *first, found = values
         for value in reversed(first):
-            call = f"shape::{'both' if is_and else 'either'}"
-            cpp = f"{call}({value.cpp}, [&] {{ return c10::SymBool({found.cpp}); }})"
-            is_open = f"{'' if is_and else '!'}shape::decided({value.cpp})"
-            found = Value("bool", cpp, value.uses | found.uses.within(is_open))
+            function = "both" if is_and else "either"
+            uses = value.uses | found.uses.within(tree.Case(value.expression, holds=is_and))
+            found = Value("bool", tree.Joined(function, value.expression, found.expression), uses)
         return found
 
     def Compare(self, node: ast.Compare) -> Value:
@@ -254,17 +252,17 @@ class Translator:
         kinds = ("int", "float") if left.kind in ("int", "float") else (left.kind,)
         other = self.value(right, *kinds)
         sign, function = COMPARISONS[type(operator)]
-        uses = left.uses | other.uses
+        uses, both = left.uses | other.uses, (left.expression, other.expression)
         if "float" in (left.kind, other.kind):
-            return Value("bool", f"shape::numbers::{function}({left.cpp}, {other.cpp})", uses)
+            return Value("bool", tree.Comparison(function, *both, of_numbers=True), uses)
         if left.kind != "int" and sign not in ("==", "!="):
             raise Mistake(node, f"{article(left.kind)} is compared by == and != only")
         if left.kind in ("dtype", "str"):
-            return Value("bool", f"({left.cpp} {sign} {other.cpp})", uses)
+            return Value("bool", tree.Call(sign, both), uses)
         if left.kind == "shape":
-            cpp = f"shape::same({left.cpp}, {other.cpp})"
-            return Value("bool", cpp if sign == "==" else f"shape::negated({cpp})", uses)
-        return Value("bool", f"shape::{function}({left.cpp}, {other.cpp})", uses)
+            same = Value("bool", tree.Call("same", both), uses)
+            return same if sign == "==" else self._negated(same)
+        return Value("bool", tree.Comparison(function, *both), uses)
 
     def _is_in(self, node: ast.Compare, right: ast.expr) -> Value:
         """Whether a value is one of several."""
@@ -275,36 +273,36 @@ class Translator:
             ast.copy_location(comparison, node)
         values = [self.value(comparison, "bool") for comparison in equal]
         found = self._joined(values, is_and=False)
-        negated = f"shape::negated({found.cpp})"
-        return replace(found, cpp=negated) if isinstance(node.ops[0], ast.NotIn) else found
+        return self._negated(found) if isinstance(node.ops[0], ast.NotIn) else found
 
     def _bounded(self, node: ast.Compare, right: ast.expr) -> Value:
         """A size that only the values tell, and that is not larger than another integer."""
         if not isinstance(node.ops[0], ast.LtE):
             raise Mistake(node, "a dynamic size is bounded by <= only")
+        assert self.dynamic is not None  # the name on the left was it
         most = self.value(right, "int")
-        return Value("size", self._dynamic(f"c10::SymInt({most.cpp})"), most.uses)
+        return Value("size", replace(self.dynamic, most=most.expression), most.uses)
 
     def _is_none(self, node: ast.Compare, negated: bool) -> Value:
         right = node.comparators[0]
         if not isinstance(right, ast.Constant) or right.value is not None:
             raise Mistake(right, "'is' compares with None only")
         value = self.value(node.left, "tensor?", "int?", "dtype?")
-        return Value("bool", f"{'' if negated else '!'}shape::is_there({value.cpp})")
+        return Value("bool", tree.IsThere(value.expression, negated=not negated))
 
     def Call(self, node: ast.Call) -> Value:
         name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
         if name not in FUNCTIONS or node.keywords:
             hint = did_you_mean(name, FUNCTIONS, "the functions are")
             raise Mistake(node, f"'{name}' is no function of a rule", hint)
-        kinds, result, cpp = FUNCTIONS[name]
+        kinds, result, function = FUNCTIONS[name]
         wanted = self._wanted(node, name, kinds)
         values = [self.value(arg, *kind) for arg, kind in zip(node.args, wanted)]
         uses = Needs.all(value.uses for value in values)
-        texts = [v.cpp for v in values]
-        if kinds[-1] == "...":
-            texts = [f"shape::sizes({t})" if kinds[0] == "shape" else t for t in texts]
-        return Value(result, cpp.format(", ".join(texts)), uses)
+        given = [value.expression for value in values]
+        if kinds == ("shape", "..."):
+            given = [tree.Call("sizes", (value,)) for value in given]
+        return Value(result, tree.Call(function, tuple(given)), uses)
 
     def _wanted(self, node: ast.Call, name: str, kinds: tuple[str, ...]) -> list[tuple[str, ...]]:
         count = len(node.args)

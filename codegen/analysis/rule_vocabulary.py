@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass
 
 from ..errors import Errors
+from ..plan.expressions import Expression, Named, Needs, Present
 from ..spec.model import Line
-from .needs import Needs
 
 # Schema types that an expression may name, and what they are in it.
 KINDS = {
@@ -20,9 +19,7 @@ KINDS = {
     "ScalarType": "dtype", "ScalarType?": "dtype?",
 }  # fmt: skip
 OPERATORS = {
-    ast.Add: "({} + {})", ast.Sub: "({} - {})", ast.Mult: "({} * {})",
-    ast.FloorDiv: "shape::floor_divide({}, {}, op, {text})",
-    ast.Mod: "shape::modulo({}, {}, op, {text})",
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "floor_divide", ast.Mod: "modulo",
 }  # fmt: skip
 DYNAMIC = "dynamic"  # a size that only values tell
 LISTS = ("tensors", "shape", "floats", "strs", "bools")
@@ -30,27 +27,21 @@ COMPARISONS = {
     ast.Eq: ("==", "equal"), ast.NotEq: ("!=", "not_equal"), ast.Lt: ("<", "less"),
     ast.LtE: ("<=", "at_most"), ast.Gt: (">", "greater"), ast.GtE: (">=", "at_least"),
 }  # fmt: skip
-# With the operator's name in the errors that they raise.
-_NAMED = "shape::named(op, [&] {{{{ return {}; }}}})"
 # Functions: the kinds of their arguments ("..." repeats the one before it), the kind of the
-# result, and the C++ of a call.
+# result, and the function of torchext/shape.h.
 FUNCTIONS = {
-    "broadcast": (("shape", "..."), "shape", _NAMED.format("shape::broadcast({})")),
-    "replace": (("shape", "int", "int"), "shape", _NAMED.format("shape::replace({})")),
-    "reduce": (("shape", "dims", "bool"), "shape", _NAMED.format("shape::reduce({})")),
-    "cat": (("tensors", "int"), "shape", _NAMED.format("shape::cat({})")),
-    "len": (("list",), "int", "shape::length({})"),
-    "min": (("int", "int"), "int", "shape::smaller({})"),
-    "max": (("int", "int"), "int", "shape::larger({})"),
-    "promote": (("tensors or tensor", "..."), "dtype", "shape::promote({})"),
-    "promote_to_float": (("tensors or tensor", "..."), "dtype", "shape::promote_to_float({})"),
+    "broadcast": (("shape", "..."), "shape", "broadcast"),
+    "replace": (("shape", "int", "int"), "shape", "replace"),
+    "reduce": (("shape", "dims", "bool"), "shape", "reduce"),
+    "cat": (("tensors", "int"), "shape", "cat"),
+    "len": (("list",), "int", "length"),
+    "min": (("int", "int"), "int", "smaller"),
+    "max": (("int", "int"), "int", "larger"),
+    "promote": (("tensors or tensor", "..."), "dtype", "promote"),
+    "promote_to_float": (("tensors or tensor", "..."), "dtype", "promote_to_float"),
 }
-ATTRIBUTES = {
-    "shape": ("shape", "sym_sizes()"),
-    "dim": ("int", "dim()"),
-    "numel": ("int", "sym_numel()"),
-    "dtype": ("dtype", "scalar_type()"),
-}
+# Attributes of a tensor, and the kinds of their values.
+ATTRIBUTES = {"shape": "shape", "dim": "int", "numel": "int", "dtype": "dtype"}
 
 
 class Mistake(Exception):
@@ -63,10 +54,10 @@ class Mistake(Exception):
 
 @dataclass(frozen=True)
 class Value:
-    """An expression's kind and its C++."""
+    """An expression's kind, what computes it, and the optional arguments that it reads."""
 
     kind: str
-    cpp: str
+    expression: Expression
     uses: Needs = Needs()
 
     @property
@@ -74,7 +65,13 @@ class Value:
         """A tensor that may be missing as one that is there."""
         if self.kind != "tensor?":
             return self
-        return Value("tensor", f"*{self.cpp}", self.uses | Needs.of(self.cpp))
+        return Value("tensor", Present(self.expression), self.uses | self.itself)
+
+    @property
+    def itself(self) -> Needs:
+        """The need for a tensor that may be missing."""
+        assert isinstance(self.expression, Named)
+        return Needs.of(self.expression.name)
 
 
 def parse(line: Line, errors: Errors) -> ast.expr | None:
@@ -87,21 +84,6 @@ def parse(line: Line, errors: Errors) -> ast.expr | None:
     except (ValueError, RecursionError, MemoryError):
         errors.add(line.location, "not an expression that can be read")
     return None
-
-
-def literal(text: str, *, is_part: bool = False) -> str:
-    """A text as a string of C++, on one line; a part of one keeps the spaces at its ends."""
-    words = re.sub(r"\s+", " ", text) if is_part else " ".join(text.split())
-    escaped = words.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def text_value(text: str) -> str:
-    """A text as a value of C++, character for character."""
-    data = text.encode()
-    plain = {byte for byte in range(32, 127) if chr(byte) not in '"\\'}
-    escaped = "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in data)
-    return f'c10::string_view("{escaped}", {len(data)})'
 
 
 def article(kind: str) -> str:

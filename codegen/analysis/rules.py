@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`meta:`, the declarative shape rule of an operator, as the body of a meta function.
+"""`meta:`, the declarative shape rule of an operator: what its meta function checks and sets.
 
 One rule allocates the results that the kernels receive, makes the Meta kernel, and resizes what an
 out= form is given.
@@ -8,13 +8,23 @@ out= form is given.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from dataclasses import replace
 
 from ..cpp import names as cpp_names
 from ..errors import Errors, did_you_mean
+from ..plan.expressions import (
+    Attribute,
+    Call,
+    DynamicSize,
+    Expression,
+    Named,
+    Needs,
+    RuleCheck,
+    RuledResult,
+    RuleLoop,
+)
 from ..schema.schema import Argument, Return
 from ..spec.model import Line, Loop, MetaRule, Operator, ResultRule
-from .needs import Needs
 from .rule_checks import RuleChecks
 from .rule_expressions import Translator
 from .rule_vocabulary import DYNAMIC, Mistake, Value, parse
@@ -62,16 +72,17 @@ def result_names(operator: Operator) -> list[str]:
     return [r.name or (a.name if a else name) for (r, a), name in zip(ruled, default)]
 
 
-def rule_statements(namespace: str, operator: Operator, errors: Errors) -> tuple[str, ...]:
-    """The statements of the meta function; mistakes are noted."""
+def checks_and_results(
+    operator: Operator, errors: Errors
+) -> tuple[tuple[RuleCheck, ...], tuple[RuledResult, ...]]:
+    """What the meta function checks and then sets; mistakes are noted."""
     assert operator.meta is not None
-    return tuple(_Rule(namespace, operator, operator.meta, errors).statements())
+    return _Rule(operator, operator.meta, errors).read()
 
 
 class _Rule:
-    def __init__(self, namespace: str, operator: Operator, rule: MetaRule, errors: Errors) -> None:
+    def __init__(self, operator: Operator, rule: MetaRule, errors: Errors) -> None:
         self.operator, self.rule, self.errors = operator, rule, errors
-        self.op = f"{namespace}::{operator.name.base}"
         self.translator = Translator(operator.func.arguments)
         self.tensors = [
             cpp_names.parameter_name(a.name)
@@ -79,19 +90,17 @@ class _Rule:
             if a.type.is_tensor_like
         ]
 
-    def statements(self) -> Iterator[str]:
+    def read(self) -> tuple[tuple[RuleCheck, ...], tuple[RuledResult, ...]]:
         names = result_names(self.operator)
         if not self.tensors and self.rule.results:
             message = "a rule needs a tensor argument, whose device is that of the results"
             self.errors.add(self.rule.location, message)
-            return
+            return (), ()
         rules = self._results(names) if self.rule.results else []
-        yield f'[[maybe_unused]] constexpr auto op = "{self.op}";'
-        checks = RuleChecks(self.translator, self.errors)
-        for line in self.rule.checks:
-            yield from checks.statements(line)
-        for index, (name, result) in enumerate(rules):
-            yield from self._result(index, name, result)
+        reader = RuleChecks(self.translator, self.errors)
+        checks = [reader.read(line) for line in self.rule.checks]
+        results = [self._result(name, result) for name, result in rules]
+        return tuple(filter(None, checks)), tuple(filter(None, results))
 
     def _results(self, names: list[str]) -> list[tuple[str, ResultRule]]:
         """The rule of each result, in the order of the schema."""
@@ -124,46 +133,40 @@ class _Rule:
             self.errors.add(line.location, "not an expression that can be read")
         return None
 
-    def _result(self, index: int, name: str, rule: ResultRule) -> Iterator[str]:
+    def _result(self, name: str, rule: ResultRule) -> RuledResult | None:
         if rule.loop is None:
-            yield from self._tensor(str(index), name, rule)
-            return
-        head = self._loop(rule.loop)
-        if head is not None:
-            lines = list(self._tensor("torchext_index++", name, rule))
-            self.translator.local.clear()
-            yield "int64_t torchext_index = 0;"
-            yield f"{head} {{"
-            yield from (f"  {line}" for line in lines)
-            yield "}"
+            return self._tensor(name, rule)
+        loop = self._loop(rule.loop)
+        found = self._tensor(name, rule) if loop is not None else None
+        self.translator.local.clear()
+        return replace(found, loop=loop) if found is not None else None
 
-    def _loop(self, loop: Loop) -> str | None:
-        """The head of the loop over what a list of results is made of."""
-        label = f"torchext_{loop.name}"
+    def _loop(self, loop: Loop) -> RuleLoop | None:
+        """What a list of results is made of."""
         node = parse(loop.values, self.errors)
         if node is None:
             return None
         if self.operator.func.argument(loop.name) is not None:
             self.errors.add(loop.values.location, f"'{loop.name}' is an argument already")
             return None
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "range" and len(node.args) == 1:
-            count = self._of_node(loop.values, node.args[0], "int")
-            self.translator.local[loop.name] = Value("int", f"c10::SymInt({label})")
-            last = f"shape::as_index({count.cpp})" if count else ""
-            uses = count.uses if count else Needs()
-            head = f"for (int64_t {label} = 0, last = {last}; {label} < last; ++{label})"
+        label = f"torchext_{loop.name}"
+        local: Expression = Named(label)
+        is_range = isinstance(node, ast.Call) and ast.unparse(node.func) == "range"
+        if isinstance(node, ast.Call) and is_range and len(node.args) == 1:
+            values = self._of_node(loop.values, node.args[0], "int")
+            kind, local = "int", Call("integer", (local,))
+            found = RuleLoop(label, count=values.expression) if values else None
         else:
-            found = self._of_node(loop.values, node, "tensors", "shape")
-            if found is None:
-                return None
-            kind = "tensor" if found.kind == "tensors" else "int"
-            self.translator.local[loop.name] = Value(kind, label)
-            uses, head = found.uses, f"for (const auto& {label} : {found.cpp})"
-        for name in uses.every_name:
+            values = self._of_node(loop.values, node, "tensors", "shape")
+            kind = "tensor" if values and values.kind == "tensors" else "int"
+            found = RuleLoop(label, values=values.expression) if values else None
+        self.translator.local[loop.name] = Value(kind, local)
+        names = values.uses.every_name if values else []
+        for name in names:
             self.errors.add(loop.values.location, f"'{name}' may be missing")
-        return None if uses else head
+        return None if names else found
 
-    def _tensor(self, index: str, name: str, rule: ResultRule) -> Iterator[str]:
+    def _tensor(self, name: str, rule: ResultRule) -> RuledResult | None:
         like = self._value(rule.like, "tensor", "tensor?") if rule.like else None
         size = self._size(name, rule.size) if rule.size else None
         dtype = self._value(rule.dtype, "dtype", "tensor", "tensor?") if rule.dtype else None
@@ -174,83 +177,50 @@ class _Rule:
                 self.errors.add(rule.location, message)
         if rule.like and rule.size:
             self.errors.add(rule.size.location, "'like' says the size already")
-        strides = self._strides(rule)
-        call = self._set_output(index, name, rule, _Parts(like, size, dtype), strides)
-        if call is None:
-            return
-        values = [value for value in (like, size, dtype, strides) if value is not None]
-        uses = Needs.all(_used(value) for value in values)
-        if when is None:
-            yield from (*uses.required(), call)
-            return
-        node = parse(rule.when, self.errors) if rule.when else None
-        there = self.translator.established(node) if node is not None else frozenset()
-        yield from when.uses.required()
-        yield f"if (shape::decided({when.cpp})) {{"
-        inside = uses.without(when.uses.names | there).required()
-        yield from (f"  {line}" for line in (*inside, call))
-        yield "}"
+        word = rule.strides.text.strip() if rule.strides else "contiguous"
+        is_word = word in ("contiguous", "any")
+        strides = self._value(rule.strides, "shape") if rule.strides and not is_word else None
+        found_sizes, found_dtype = self._sizes(name, like, size), self._dtype(like, dtype)
+        if found_sizes is None or found_dtype is None or not (is_word or strides):
+            return None
+        read = [value.as_tensor.uses for value in (like, size, dtype, strides) if value is not None]
+        needs = Needs.all(read)
+        if when is not None:
+            node = parse(rule.when, self.errors) if rule.when else None
+            there = self.translator.established(node) if node is not None else frozenset()
+            needs = needs.without(when.uses.names | there)
+        first = [like.expression] if like else []
+        return RuledResult(
+            found_sizes,
+            found_dtype,
+            (*first, *(tensor for tensor in map(Named, self.tensors) if tensor not in first)),
+            needs,
+            strides.expression if strides else None,
+            is_contiguous=word == "contiguous" and not allocates(self.operator),
+            when=when.expression if when else None,
+            when_needs=when.uses if when else Needs(),
+        )
 
     def _size(self, name: str, line: Line) -> Value | None:
         """The sizes of a result, of which `dynamic` ones are known when the kernel has run."""
-        like = f"shape::first_tensor({', '.join(self.tensors)})"
-        self.translator.dynamic = f'new_dynamic_size(op, "{name}", {like}, {{}})'
+        self.translator.dynamic = DynamicSize(name, tuple(self.tensors))
         found = self._value(line, "shape")
         self.translator.dynamic = None
         return found
 
-    def _strides(self, rule: ResultRule) -> Value | None:
-        """The strides that the kernel needs, where it is not a word that says them."""
-        if rule.strides is None or rule.strides.text.strip() in ("contiguous", "any"):
-            return None
-        return self._value(rule.strides, "shape")
+    @staticmethod
+    def _sizes(name: str, like: Value | None, size: Value | None) -> Expression | None:
+        if like:
+            return _attribute(like, "shape")
+        return Call("result_sizes", (size.expression,), name) if size else None
 
-    def _set_output(
-        self, index: str, name: str, rule: ResultRule, parts: _Parts, needed: Value | None
-    ) -> str | None:
-        sizes = parts.sizes(name)
-        dtype = parts.scalar_type()
-        if sizes is None or dtype is None:
-            return None
-        options = f"shape::options({', '.join([dtype, *parts.first(self.tensors)])})"
-        strides = rule.strides.text.strip() if rule.strides else "contiguous"
-        if strides == "contiguous" and not allocates(self.operator):
-            return f"set_output_contiguous_symint({index}, {sizes}, {options});"
-        if strides == "any" or (strides == "contiguous" and allocates(self.operator)):
-            return f"set_output_raw_strided_symint({index}, {sizes}, {{}}, {options});"
-        if needed is None:
-            return None
-        return f"set_output_strided_symint({index}, {sizes}, {needed.cpp}, {options});"
+    @staticmethod
+    def _dtype(like: Value | None, dtype: Value | None) -> Expression | None:
+        if dtype is not None and dtype.kind == "dtype":
+            return dtype.expression
+        tensor = dtype or like
+        return _attribute(tensor, "dtype") if tensor else None
 
 
-class _Parts:
-    """What the keys of one result say."""
-
-    def __init__(self, like: Value | None, size: Value | None, dtype: Value | None) -> None:
-        self.like, self.size, self.dtype = like, size, dtype
-
-    def first(self, tensors: list[str]) -> list[str]:
-        """The tensors, with the one that the result is like in front."""
-        like = [self.like.cpp] if self.like else []
-        return [*like, *(name for name in tensors if name not in like)]
-
-    def sizes(self, name: str) -> str | None:
-        if self.like:
-            return _member(self.like, "sym_sizes()")
-        return f'shape::result_sizes(op, "{name}", {self.size.cpp})' if self.size else None
-
-    def scalar_type(self) -> str | None:
-        if self.dtype is None:
-            return _member(self.like, "scalar_type()") if self.like else None
-        if self.dtype.kind == "dtype":
-            return self.dtype.cpp
-        return _member(self.dtype, "scalar_type()")
-
-
-def _member(tensor: Value, call: str) -> str:
-    return f"{tensor.cpp}{'->' if tensor.kind == 'tensor?' else '.'}{call}"
-
-
-def _used(value: Value) -> Needs:
-    """The optional tensors that a value cannot do without."""
-    return value.as_tensor.uses
+def _attribute(tensor: Value, name: str) -> Attribute:
+    return Attribute(tensor.expression, name, tensor.kind == "tensor?")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from ..cpp.template import fill
 from ..output import File, banner
 from ..plan.library import BatchingRule, OperatorPlan, Plan
+from .spelling.expressions import decided, spelled
 
 _SOURCE = """
 $banner
@@ -44,7 +45,8 @@ _NAMES = {"FuncTorchBatched": "batching", "FuncTorchVmapMode": "randomness"}
 _FUNCTION = """
 // $location
 $type $name($parameter) {
-  $values
+  [[maybe_unused]] constexpr auto op = "$operator";
+  $arguments
   return $value;
 }
 """
@@ -93,7 +95,7 @@ def _impl(namespace: str, op: OperatorPlan, rule: BatchingRule) -> Iterator[str]
 
 def _arguments(namespace: str, op: OperatorPlan, rule: BatchingRule) -> list[str]:
     """What a rule is given; those that are as usual are left out at the end."""
-    facts = "{" + ", ".join(rule.facts) + "}"
+    facts = "{" + ", ".join(f".{name} = {_fact(value)}" for name, value in rule.facts) + "}"
     condition = f"&batches_{op.handle}" if rule.condition else "nullptr"
     given: list[str] = []
     if rule.form:
@@ -110,11 +112,18 @@ def _arguments(namespace: str, op: OperatorPlan, rule: BatchingRule) -> list[str
     return given
 
 
+def _fact(value: bool | tuple[str, ...] | tuple[tuple[str, int], ...]) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    parts = (f'"{p}"' if isinstance(p, str) else f'{{"{p[0]}", {p[1]}}}' for p in value)
+    return "{" + ", ".join(parts) + "}"
+
+
 def _functions(op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:
     """The functions that say whether a rule serves a call, and how many rows come of one."""
-    for asked, name, type_, value in (
-        (rule.condition, f"batches_{op.handle}", "bool", "shape::decided($cpp)"),
-        (rule.rows_of_row, f"rows_of_{op.handle}", "c10::SymInt", "$cpp"),
+    for asked, name, type_, spell in (
+        (rule.condition, f"batches_{op.handle}", "bool", decided),
+        (rule.rows_of_row, f"rows_of_{op.handle}", "c10::SymInt", spelled),
     ):
         if asked is not None:
             yield fill(
@@ -123,6 +132,10 @@ def _functions(op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:
                 type=type_,
                 name=name,
                 parameter=_PARAMETER,
-                values=list(asked.values),
-                value=value.replace("$cpp", asked.cpp),
+                operator=asked.operator,
+                arguments=[
+                    f"const auto {a.name} = unboxed<{a.type}>(torchext_values[{a.index}]);"
+                    for a in asked.arguments
+                ],
+                value=spell(asked.value),
             )

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 
 from ..cpp.template import fill
 from ..output import File, banner
+from ..plan.expressions import RuledResult, RuleLoop
 from ..plan.kernels import RulePlan
 from ..plan.library import OperatorPlan, Plan
+from .spelling.expressions import check_lines, decided, required_lines, spelled
 
 _HEADER = """
 $banner
@@ -114,5 +116,49 @@ def _function(op: OperatorPlan, rule: RulePlan) -> str:
         location=op.spec_line,
         schema=op.schema,
         prototype=rule.meta.prototype(f"{name}::meta"),
-        statements=[f"  {line}" for line in rule.statements],
+        statements=[f"  {line}" for line in _statements(rule)],
     )
+
+
+def _statements(rule: RulePlan) -> Iterator[str]:
+    yield f'[[maybe_unused]] constexpr auto op = "{rule.operator}";'
+    for check in rule.checks:
+        yield from check_lines(check)
+    for index, result in enumerate(rule.results):
+        if result.loop is None:
+            yield from _result(str(index), result)
+            continue
+        yield "int64_t torchext_index = 0;"
+        yield f"{_loop(result.loop)} {{"
+        yield from (f"  {line}" for line in _result("torchext_index++", result))
+        yield "}"
+
+
+def _loop(loop: RuleLoop) -> str:
+    name = loop.name
+    if loop.count is None:
+        return f"for (const auto& {name} : {spelled(loop.values)})"
+    last = f"shape::as_index({spelled(loop.count)})"
+    return f"for (int64_t {name} = 0, last = {last}; {name} < last; ++{name})"
+
+
+def _result(index: str, result: RuledResult) -> Iterator[str]:
+    """The statements that set one result, where it is there."""
+    lines = (*required_lines(result.needs), _set_output(index, result))
+    if result.when is None:
+        yield from lines
+        return
+    yield from required_lines(result.when_needs)
+    yield f"if ({decided(result.when)}) {{"
+    yield from (f"  {line}" for line in lines)
+    yield "}"
+
+
+def _set_output(index: str, result: RuledResult) -> str:
+    options = f"shape::options({', '.join(map(spelled, (result.dtype, *result.tensors)))})"
+    given = f"{index}, {spelled(result.sizes)}"
+    if result.is_contiguous:
+        return f"set_output_contiguous_symint({given}, {options});"
+    if result.strides is None:
+        return f"set_output_raw_strided_symint({given}, {{}}, {options});"
+    return f"set_output_strided_symint({given}, {spelled(result.strides)}, {options});"

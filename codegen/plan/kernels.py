@@ -18,6 +18,7 @@ from .calls import (
     StructuredCall,
     home_of,
 )  # fmt: skip
+from .expressions import RuleCheck, RuledResult
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,9 @@ class RulePlan:
 
     name: str  # qualified
     meta: Signature
-    statements: tuple[str, ...]
+    operator: str  # in errors
+    checks: tuple[RuleCheck, ...]
+    results: tuple[RuledResult, ...]
     is_dynamic: bool = False  # values tell a size of a result
 
 

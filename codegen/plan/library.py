@@ -13,15 +13,30 @@ from ..schema.schema import OperatorName, Return, Schema
 from ..spec.model import Operator
 from .autograd import AutogradPlan, NodePlan, SourceLine
 from .calls import ON_COPIES, DeclaredForm, LengthCheck, TracedView
+from .expressions import Expression
 from .kernels import KernelPlan, RulePlan, Signature, StructuredPlan, WrapperPlan
+
+
+@dataclass(frozen=True)
+class BoxedArgument:
+    """An argument that is taken from among the values of a call."""
+
+    name: str
+    type: str  # of the value in C++
+    index: int
 
 
 @dataclass(frozen=True)
 class BatchingExpression:
     """What a batching rule asks of the arguments of a call."""
 
-    values: tuple[str, ...]  # the statements that take the arguments that it names from a call
-    cpp: str
+    operator: str  # in errors
+    arguments: tuple[BoxedArgument, ...]  # that it names
+    value: Expression
+
+
+# A member of BatchedOperator: a bool, arguments, or arguments and a number of each.
+BatchingFact = tuple[str, bool | tuple[str, ...] | tuple[tuple[str, int], ...]]
 
 
 @dataclass(frozen=True)
@@ -34,7 +49,7 @@ class BatchingRule:
     condition: BatchingExpression | None = None  # what must hold for it to serve a call
     form: OperatorName | None = None  # the functional one, which an out= form calls
     keys: tuple[str, ...] = ("FuncTorchBatched",)
-    facts: tuple[str, ...] = ()  # members of BatchedOperator that are not as usual, with values
+    facts: tuple[BatchingFact, ...] = ()  # those that are not as usual
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import re
 import pytest
 from spec_runs import operator, plan
 
-from codegen.emit import autograd
+from codegen.emit import autograd, rules
 from codegen.errors import SpecError
 from codegen.plan.kernels import KernelPlan
 from codegen.plan.library import NodePlan
@@ -748,9 +748,8 @@ def test_what_may_be_missing_and_has_no_gradient_is_saved_aside() -> None:
 
 def rule(schema: str, *lines: str) -> str:
     text = spec(schema, more="".join(f"  {line}\n" for line in ("meta:", *lines)))
-    (op,) = plan(text).operators
-    assert op.rule is not None
-    return " ".join(op.rule.statements)
+    (source,) = (file for file in rules.emit(plan(text)) if file.role == "part")
+    return source.text
 
 
 def test_a_condition_of_a_rule_can_ask_for_what_is_not_in_a_list() -> None:

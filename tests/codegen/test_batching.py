@@ -46,7 +46,7 @@ def test_what_torch_batches_otherwise_is_left_to_it() -> None:
 def test_what_draws_numbers_is_called_in_every_vmap(is_by_tag) -> None:
     generator = "" if is_by_tag else ", Generator? generator"
     tag = _RANDOM if is_by_tag else ""
-    draws = (".draws = true",)
+    draws = (("draws", True),)
     found = batching(f"f(Tensor x{generator}) -> Tensor", tag)
     assert found == BatchingRule("each_example", keys=(_BATCHED, _MODE), facts=draws)
     found = batching(f"f(Tensor x{generator}) -> Tensor", f"{tag}  vmap: pointwise\n")
@@ -77,7 +77,7 @@ def test_a_kernel_of_the_librarys_own_keeps_what_is_batched() -> None:
     found = batching("f(Tensor x) -> Tensor", _RANDOM, f"{own}\n    {_MODE}: h")
     assert found is None
     found = batching("f(Tensor x) -> Tensor", _RANDOM, f"CPU: f\n    {_MODE}: h")
-    assert found == BatchingRule("each_example", facts=(".draws = true",))
+    assert found == BatchingRule("each_example", facts=(("draws", True),))
 
 
 def test_a_composite_operator_is_served_by_its_parts_in_every_vmap() -> None:
@@ -101,4 +101,4 @@ def test_a_composite_operator_is_served_by_its_parts_in_every_vmap() -> None:
 
 def test_what_no_gradient_flows_through_says_so() -> None:
     found = batching("f(Tensor x) -> Tensor", "  differentiable: False\n")
-    assert found == BatchingRule("each_example", facts=(".differentiable = false",))
+    assert found == BatchingRule("each_example", facts=(("differentiable", False),))

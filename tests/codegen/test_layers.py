@@ -29,6 +29,10 @@ WORDS = {
         ("cat", "max", "min", "equal", "greater", "less", "not_equal"),
         "functions and comparisons of a rule",
     ),
+    **dict.fromkeys(
+        ("concat", "floor_divide", "item", "real", "slice"), "functions of torchext/shape.h"
+    ),
+    "sym_numel": "a method of tensors in C++",
     "any": "strides that a kernel copes with, in a rule",
     "expand": "a command, which prints the long form of a file",
     "contiguous": "strides that a kernel needs, in a rule",

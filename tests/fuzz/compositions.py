@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -272,9 +273,7 @@ def _mixed(draw) -> _Parts:
 def _aside(draw) -> _Parts:
     arguments, factors = draw(_numbers(1))
     e = draw(_expressions(["x"], factors, ["buffer"]))
-    # no value that a result reads comes from x: the formula would not be its derivative
-    added = "0.25" if "buffer" in e.text else "x.detach()"
-    body = f"  {{\n    const at::NoGradGuard guard;\n    buffer.mul_(0.5).add_({added});\n  }}\n"
+    body = _put_aside("buffer", "x", [e])
     return _Parts(
         draw(st.permutations(["Tensor x", "Tensor(a!) buffer"])) + arguments, "Tensor",
         "at::Tensor", body + f"  return {e.text};\n", _gradients([("grad", e)], ["x"]),
@@ -345,7 +344,8 @@ def _any_written(draw) -> _Parts:
     old = {name: f"{name}_" for name in returned}
     values = {name: draw(_expressions(known, constants=aside)) for name in results}
     body = "".join(f"  const at::Tensor {old[name]} = {name}.clone();\n" for name in returned)
-    body += "".join(_put_aside(name, read) for name in aside)
+    for name in aside:
+        body += _put_aside(name, read[0] if read else None, values.values())
     for name, e in values.items():
         body += f"  const at::Tensor {name}_new = {_named('{}_', e.text, returned)};\n"
     body += "".join(f"  put({name}_new, {name});\n" for name in returned)
@@ -371,8 +371,11 @@ def _any_written(draw) -> _Parts:
     )  # fmt: skip
 
 
-def _put_aside(name: str, read: list[str]) -> str:
-    more = f".add_({read[0]}.detach())" if read else ""
+def _put_aside(name: str, source: str | None, values: Iterable[Expression]) -> str:
+    """Writes to a buffer before results are made of these values. Where one reads the buffer, what
+    it holds comes from no argument: a formula would not be the derivative."""
+    is_read = any(re.search(rf"\b{name}\b", value.text) for value in values)
+    more = f".add_({'0.25' if is_read else f'{source}.detach()'})" if source else ""
     return f"  {{\n    const at::NoGradGuard guard;\n    {name}.mul_(0.5){more};\n  }}\n"
 
 
