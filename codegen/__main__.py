@@ -217,14 +217,14 @@ def _kernels(plan: Plan) -> list[dict[str, str]]:
         if kernel.function and kernel.is_declared
     ] + [
         {
-            "name": name,
-            "prototype": signature.prototype(name),
+            "name": f"{class_}::{name}",
+            "prototype": signature.prototype(f"{class_}::{name}"),
             "schema": op.schema,
             "location": op.spec_line,
             "key": key,
         }
         for op in plan.operators
-        for name, signature, key in (op.structured.functions() if op.structured else ())
+        for class_, name, signature, key in (op.structured.functions() if op.structured else ())
     ]
 
 

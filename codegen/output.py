@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from .cpp.folding import fold
 
@@ -167,9 +167,24 @@ def _with_own_lines(text: str, path: str) -> str:
     return "\n".join(lines)
 
 
-def own_includes(headers: Iterable[tuple[str, object]]) -> list[str]:
+class SpecLine(Protocol):
+    """A line of a spec."""
+
+    @property
+    def file(self) -> str: ...
+
+    @property
+    def line(self) -> int: ...
+
+
+def line_of(place: SpecLine) -> str:
+    """What says that the next line stands in a spec."""
+    return f'#line {place.line} "{place.file}"'
+
+
+def own_includes(headers: Iterable[tuple[str, SpecLine]]) -> list[str]:
     """The lines that include a library's own headers, each named on a line of a spec."""
-    lines = [[str(line), f"#include <{header}>"] for header, line in headers]
+    lines = [[line_of(line), f"#include <{header}>"] for header, line in headers]
     return [*itertools.chain(*lines), RESTORE_LINE] if lines else []
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ..cpp import names as cpp_names
 from ..errors import Errors
-from ..plan.kernels import KernelPlan
+from ..plan.kernels import Fallback, KernelPlan
 from ..spec.dispatch_keys import BACKENDS, COMPOSITE_KEYS, is_guarded, needs_cuda
 from ..spec.model import FALLBACK, DispatchEntry, Operator
 from .argument_checks import with_argument_checks
@@ -24,14 +24,8 @@ from .structured_calls import structured_kernels
 _BATCHED, _UNDER_VMAP = "FuncTorchBatchedDecomposition", "FuncTorchVmapMode"
 _LEGACY_BATCHED = "Batched"
 _MATH_BITS = ("Conjugate", "Negative")
-_AUTOCAST = {
-    "AutocastCPU": "at::kCPU",
-    "AutocastCUDA": "at::kCUDA",
-    "AutocastPrivateUse1": "at::kPrivateUse1",
-}
-_POLICIES = {
-    "lower_precision_fp": "kLowerPrecisionFp", "fp32": "kFp32", "promote": "kPromote",
-}  # fmt: skip
+# Dispatch keys of autocast, and the type of device whose settings they follow.
+_AUTOCAST = {"AutocastCPU": "CPU", "AutocastCUDA": "CUDA", "AutocastPrivateUse1": "PrivateUse1"}
 
 
 def falls_back(key: str, kernels: Iterable[KernelPlan], called: Iterable[Operator | None]) -> bool:
@@ -195,9 +189,8 @@ def _autocast(operator: Operator, errors: Errors) -> tuple[KernelPlan, ...]:
     for entry in operator.dispatch or ():
         if entry.key in _AUTOCAST or entry.key == "Autocast":
             errors.add(entry.location, f"'autocast' has a kernel for {entry.key}")
-    policy = _POLICIES[operator.autocast]
     return tuple(
-        KernelPlan(key, "", None, autocast=f"AutocastPolicy::{policy}, {device}")
+        KernelPlan(key, "", None, autocast=(operator.autocast, device))
         for key, device in _AUTOCAST.items()
     )
 
@@ -270,12 +263,11 @@ def _why_no_copies(operator: Operator) -> str | None:
 def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelPlan:
     cuda = needs_cuda(entry.key)
     if entry.kernel == FALLBACK:
-        check = "RandomNumbers::kRefused, DeviceCheck::kNone"
-        template = check if operator.device_check == "NoCheck" else ""
-        return KernelPlan(entry.key, "", None, fallback=f"cpu_fallback<{template}>")
-    space, _, name = entry.kernel.rpartition("::")
-    function = f"{space or namespace}::native::{name}"
-    signature = signature_of(operator, symint="_symint" in name)
+        is_free = operator.device_check == "NoCheck"
+        fallback = Fallback.NOTHING if is_free else Fallback.ONE_DEVICE
+        return KernelPlan(entry.key, "", None, fallback=fallback)
+    function = cpp_names.kernel(namespace, entry.kernel)
+    signature = signature_of(operator, symint=entry.takes_symint)
     if signature is None:
         return KernelPlan(entry.key, function, signature, needs_cuda=cuda)
     guarded = is_guarded(entry.key)

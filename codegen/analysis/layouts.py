@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
+from ..cpp.signatures import Signature
 from ..errors import Errors, did_you_mean
-from ..plan.calls import LaidOut, Returned
-from ..plan.kernels import Signature
+from ..plan.calls import LaidOut, Returned, ReturnedValue
 from ..schema.schema import Argument
 from ..spec.dispatch_keys import COMPOSITE_KEYS, is_strided
 from ..spec.model import Line, Operator
@@ -61,19 +61,15 @@ def _apart(operator: Operator, argument: Argument) -> tuple[str, ...]:
 def returned(operator: Operator, signature: Signature) -> Returned:
     """What a wrapper that writes copies back returns: the arguments, where the kernel returns the
     copies."""
-    returns, values = operator.func.returns, []
     taken = {parameter.name for parameter in signature.parameters}
-    own, result = "returned" if "result" in taken else "result", None
-    for index, argument in enumerate(operator.func.written_results):
-        value = own if len(returns) == 1 else f"::std::get<{index}>({own})"
-        parameter = cpp_names.parameter_name(argument.name) if argument else value
-        is_optional = argument is not None and argument.type.name == "Optional"
-        values.append(f"given_or({parameter}, {value})" if is_optional else parameter)
-        if argument is None or is_optional:
-            result = own
-    if len(values) == 1:
-        return Returned(values[0], result)
-    return Returned(f"{signature.result}({', '.join(values)})", result)
+    values = tuple(
+        ReturnedValue(
+            cpp_names.parameter_name(argument.name) if argument else None,
+            argument is not None and argument.type.name == "Optional",
+        )
+        for argument in operator.func.written_results
+    )
+    return Returned(values, "returned" if "result" in taken else "result")
 
 
 def layout_tags(operator: Operator) -> tuple[str, ...]:

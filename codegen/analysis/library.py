@@ -15,13 +15,15 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ..cpp import names as cpp_names
+from ..cpp import types as cpp_types
+from ..cpp.signatures import Parameter, Signature
 from ..errors import Errors
 from ..formula.calls import CallChecks, formula_headers
 from ..formula.helper_topics import Topic, needed_topics
 from ..formula.tokens import called_functions
 from ..formula.torch_functions import TorchFunctions
 from ..plan.autograd import AutogradPlan
-from ..plan.kernels import KernelPlan, Parameter, Signature
+from ..plan.kernels import KernelPlan
 from ..plan.library import BatchingRule, OperatorPlan, Plan
 from ..spec.model import Derivative, Operator
 from .argument_checks import repeated_numbers
@@ -292,7 +294,7 @@ def _told_apart(plan: OperatorPlan, api: Signature) -> tuple[str, ...]:
     """What tells a call of an operator's function from that of one of the same name."""
     without_symint = signature_of(plan.operator, symint=False)
     types = {p.name: p.type for p in without_symint.parameters} if without_symint else {}
-    return tuple(types.get(p.name, p.type).replace("const ", "") for p in api.parameters)
+    return tuple(cpp_types.by_value(types.get(p.name, p.type)) for p in api.parameters)
 
 
 def _clashing(names: dict[str, str], types: dict[str, tuple[str, ...]]) -> list[str]:

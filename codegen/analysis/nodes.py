@@ -27,18 +27,12 @@ _USED = frozenset(
     "explain_undefined i incoming is_list_of_gradients kept materialized mutex_ name needs "
     "outputs read_saved release_variables variable_list".split()
 )
-_SAVED_VARIABLE = "torch::autograd::SavedVariable"
 _KINDS = {
-    "Tensor": (SavedKind.TENSOR, _SAVED_VARIABLE, "at::Tensor"),
-    "Tensor?": (SavedKind.TENSOR, _SAVED_VARIABLE, "at::Tensor"),
-    "Tensor[]": (
-        SavedKind.TENSORS, f"::std::vector<{_SAVED_VARIABLE}>", "::std::vector<at::Tensor>",
-    ),
-    "Tensor?[]": (
-        SavedKind.OPTIONAL_TENSORS, f"::std::vector<{_SAVED_VARIABLE}>",
-        "c10::List<::std::optional<at::Tensor>>",
-    ),
-}  # fmt: skip
+    "Tensor": SavedKind.TENSOR,
+    "Tensor?": SavedKind.TENSOR,
+    "Tensor[]": SavedKind.TENSORS,
+    "Tensor?[]": SavedKind.OPTIONAL_TENSORS,
+}
 
 
 class NodeAnalysis:
@@ -189,9 +183,8 @@ class NodeAnalysis:
     def _lost(self) -> GradientPlan:
         """Of the value that was there before: zeros, since for none the base would lose its own."""
         line = SourceLine(self.derivative.location.source.name, self.derivative.location.line)
-        return GradientPlan(
-            (0,), "at::zeros_like(grad)", line, (("grad", 0),), False, is_missing=True
-        )
+        grads = (("grad", 0),)
+        return GradientPlan((0,), "", line, grads, False, is_missing=True, is_lost=True)
 
     def _gradient(self, targets: tuple[int, ...], text: str, formula: Formula) -> GradientPlan:
         names = {n.text for n in free_names(text)}
@@ -224,15 +217,14 @@ class NodeAnalysis:
                     SavedPlan(
                         item.member,
                         item.member,
-                        item.type,
                         SavedKind.VALUE,
                         name,
-                        item.value,
                         targets,
                         is_output,
-                        item.type,
                         item.member,
-                    )  # fmt: skip
+                        item.type,
+                        item.value,
+                    )
                 )
             if name not in GRADS and any(n.text == name for n in free_names(text)):
                 local = f"{name}_value" if name in _USED else cpp_names.identifier(name)
@@ -246,18 +238,15 @@ class NodeAnalysis:
         """A tensor, list or plain value that the formula needs as it is."""
         is_output = name not in self.scope.arguments
         if plain in _KINDS:
-            kind, type_, use = _KINDS[plain]
             # A local must not hide a member.
             member = local + ("_saved_" if f"{local}_" in self.scope.arguments else "_")
-            return SavedPlan(member, local, type_, kind, name, "", targets, is_output, use, name)
+            return SavedPlan(member, local, _KINDS[plain], name, targets, is_output, name)
         type_ = cpp_types.saved_type(self.scope.types[name]) or ""
         if not type_:
             what = f"a formula cannot use '{name}': a value of type '{plain}' cannot be saved"
             self.errors.add(self.derivative.location, what)
-        value = f"save_value<{type_}>({{}})"
-        return SavedPlan(
-            local, local, type_, SavedKind.VALUE, name, value, (), is_output, type_, name
-        )
+        value = cpp_types.SAVED_VALUE.format(type_)
+        return SavedPlan(local, local, SavedKind.VALUE, name, (), is_output, name, type_, value)
 
 
 def _needed(text: str, name: str, targets: tuple[int, ...]) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
+from ..cpp.signatures import Parameter
 from ..errors import Errors, did_you_mean
-from ..plan.kernels import Parameter
 from ..schema.parser import SchemaError, parse_declarations
 from ..schema.schema import Argument
 from ..spec.model import Line, Operator

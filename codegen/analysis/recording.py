@@ -13,7 +13,9 @@ from ..cpp import names as cpp_names
 from ..formula.scope import FormulaScope
 from ..plan.autograd import (
     AutogradPlan,
+    EdgeTo,
     NodePlan,
+    SavedFrom,
     SavedKind,
     SavedPlan,
     SaveStep,
@@ -86,13 +88,16 @@ def _watched(scope: FormulaScope, entry: NodeAnalysis) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*edges, *(r.written for r in scope.flow if r.written)]))
 
 
-def _edges(scope: FormulaScope, entry: NodeAnalysis, node: NodePlan) -> tuple[str, ...]:
+def _edges(
+    scope: FormulaScope, entry: NodeAnalysis, node: NodePlan
+) -> tuple[tuple[str, EdgeTo], ...]:
     """Where the node's gradients go. One that it has for in-place forms alone goes nowhere here."""
     written = {r.written for r in scope.flow}
     found = []
     for edge in node.edges:
-        lost = f"only_view({edge.parameter})" if edge.parameter in written else "at::Tensor()"
-        found.append(edge.parameter if edge.argument in entry.with_gradient else lost)
+        lost = EdgeTo.VIEW if edge.parameter in written else EdgeTo.NOWHERE
+        to = EdgeTo.ARGUMENT if edge.argument in entry.with_gradient else lost
+        found.append((edge.parameter, to))
     return tuple(found)
 
 
@@ -190,25 +195,24 @@ def _is_saved_aside(scope: FormulaScope, saved: SavedPlan) -> bool:
 
 def _save(scope: FormulaScope, saved: SavedPlan) -> SaveStep:
     """How a node's member gets its value in the kernel of this operator."""
-    parameter = scope.parameter(saved.source)
+    source, given = scope.parameter(saved.source), None
     arg = scope.arguments.get(saved.source)
+    result = scope.by_result.get(saved.source) if saved.is_output else None
     if saved.kind is SavedKind.VALUE:
-        value = saved.value.replace("{}", parameter)
+        origin = SavedFrom.VALUE
     elif _is_saved_aside(scope, saved):
-        value = f"{_aside(scope, saved)}_aside.written()"
-        is_missing = saved.is_output and scope.by_result[saved.source].is_optional
-        value = f"save(given_or({value}, {parameter}))" if is_missing else f"save({value})"
-    elif saved.is_output:
-        result = scope.by_result[saved.source]
-        value = f"save({parameter}, true)"
-        if result.written:
-            given = f"{result.written}, " if result.is_optional else ""
-            value = f"save_written({given}{parameter})"
-    elif arg is not None and arg.type.is_write:
-        value = f"save(kept(original_{parameter}, {parameter}))"
+        origin = SavedFrom.ASIDE
+        if result is not None and result.is_optional:
+            given = _aside(scope, saved)
+        else:
+            source = _aside(scope, saved)
+    elif result is not None:
+        origin = SavedFrom.WRITTEN if result.written else SavedFrom.RESULT
+        given = result.written if result.is_optional else None
     else:
-        value = f"save({parameter})"
-    return SaveStep(saved.member, value, saved.edges)
+        is_written = arg is not None and arg.type.is_write
+        origin = SavedFrom.ORIGINAL if is_written else SavedFrom.ARGUMENT
+    return SaveStep(saved.member, origin, source, saved.edges, saved.value, given)
 
 
 def _originals(

@@ -10,9 +10,10 @@ import itertools
 
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
+from ..cpp.signatures import Parameter, Signature
 from ..errors import Errors
-from ..plan.calls import Expected, StructuredCall, home_of
-from ..plan.kernels import KernelPlan, Parameter, RulePlan, Signature
+from ..plan.calls import Expected, GivenArgument, Passed, StructuredCall, home_of
+from ..plan.kernels import KernelPlan, RulePlan
 from ..schema.schema import Argument
 from ..spec.dispatch_keys import BACKENDS, is_guarded, needs_cuda
 from ..spec.model import FALLBACK, DispatchEntry, Operator
@@ -55,8 +56,7 @@ def rule_plan(namespace: str, operator: Operator, errors: Errors) -> RulePlan | 
 
 
 def _class_name(namespace: str, operator: Operator) -> str:
-    handle = cpp_names.handle_name(operator.name.identifier)
-    return f"torchext::generated::{namespace}::rules::rule_{handle}"
+    return cpp_names.rule_class(namespace, operator.name.identifier)
 
 
 def _can_have_rule(operator: Operator, errors: Errors) -> bool:
@@ -181,13 +181,11 @@ def rule_kernels(namespace: str, operator: Operator, source: Operator) -> tuple[
 def _kernel(
     namespace: str, operator: Operator, source: Operator, signature: Signature, entry: DispatchEntry
 ) -> KernelPlan:
-    space, _, name = entry.kernel.rpartition("::")
-    function = f"{space or namespace}::native::{name}"
-    is_symint = "_symint" in name
-    own = signature_of(source, symint=is_symint)
+    function = cpp_names.kernel(namespace, entry.kernel)
+    own = signature_of(source, symint=entry.takes_symint)
     assert own is not None  # the dispatcher's is there
     outputs = (
-        Parameter("const at::Tensor&", cpp_names.parameter_name(n)) for n in result_names(source)
+        Parameter(cpp_types.OUTPUT, cpp_names.parameter_name(n)) for n in result_names(source)
     )
     labels = {cpp_names.parameter_name(a.name) for a in _inputs(source)}
     inputs = (Parameter(p.type, p.name) for p in own.parameters if p.name in labels)
@@ -199,7 +197,12 @@ def _kernel(
         device_checks=checked_tensors(operator, signature) if guarded else (),
         needs_cuda=needs_cuda(entry.key),
         structured=_call(
-            operator, source, entry.key, _class_name(namespace, source), function, is_symint
+            operator,
+            source,
+            entry.key,
+            _class_name(namespace, source),
+            function,
+            entry.takes_symint,
         ),
         takes_results=Signature("void", (*inputs, *outputs)),
     )
@@ -211,7 +214,7 @@ def _call(
     key: str,
     rule: str,
     function: str | None = None,
-    is_symint: bool = False,
+    takes_symint: bool = False,
 ) -> StructuredCall:
     is_out = operator.func.is_out
     inputs = _inputs(source)
@@ -220,14 +223,15 @@ def _call(
     given = [cpp_names.parameter_name(a.name) if a else "" for _, a in ruled_results(source)]
     is_given = any(given) and not is_out
     in_layout = laid_out(source, key) if function else ()
-    names = {label: f"or_missing({label})" for label in optional_tensors(source)}
-    names |= {arg.parameter: arg.name for arg in in_layout}
-    arguments = [
-        f"as_argument({label})"
-        if not is_symint and any(t.name == "SymInt" for t in a.type.walk())
-        else names.get(label, label)
-        for label, a in zip(labels, inputs)
-    ]
+    names = {arg.parameter: arg.name for arg in in_layout}
+    optional = set(optional_tensors(source)) - names.keys()
+
+    def argument(label: str, a: Argument) -> GivenArgument:
+        if not takes_symint and any(t.name == "SymInt" for t in a.type.walk()):
+            return GivenArgument(label, Passed.CONVERTED)
+        passed = Passed.OR_MISSING if label in optional else Passed.AS_IT_IS
+        return GivenArgument(names.get(label, label), passed)
+
     tensors = [label for label, a in zip(labels, inputs) if a.type.is_tensor_like]
     return StructuredCall(
         form="Out" if is_out or is_given else "Functional",
@@ -237,22 +241,22 @@ def _call(
         written=tuple(cpp_names.parameter_name(a.name) for a in operator.func.mutated if is_out),
         results=len(given),
         is_list=rules_list(source),
-        meta_arguments=tuple(all_labels),
-        impl_arguments=tuple(arguments) if function else (),
+        meta_arguments=tuple(map(GivenArgument, all_labels)),
+        impl_arguments=tuple(map(argument, labels, inputs)) if function else (),
         runs_impl=function is not None,
         kernel_function=function,
-        separated=("at::Tensor()", *tensors) if function and (is_out or is_given) else (),
+        separated=(None, *tensors) if function and (is_out or is_given) else (),
         laid_out=in_layout,
         given=tuple(given) if is_given else (),
         returned=() if is_out or not source.func.mutated else _returned(source),
     )
 
 
-def _returned(operator: Operator) -> tuple[str, ...]:
-    """The results in the order of the schema: arguments, and what the meta function has set."""
+def _returned(operator: Operator) -> tuple[str | int, ...]:
+    """The results in the order of the schema: arguments, and numbers of those that are set."""
     indices = itertools.count()
     return tuple(
-        f"op.result({next(indices)})"
+        next(indices)
         if argument is None or argument.type.name == "Optional"
         else cpp_names.parameter_name(argument.name)
         for argument in operator.func.written_results

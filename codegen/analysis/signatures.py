@@ -6,8 +6,8 @@ from __future__ import annotations
 from ..cpp import defaults as cpp_defaults
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
+from ..cpp.signatures import Parameter, Signature
 from ..plan.autograd import Tensors
-from ..plan.kernels import Parameter, Signature
 from ..spec.model import Operator
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
+from ..cpp.signatures import Parameter, Signature
 from ..errors import Errors, did_you_mean
-from ..plan.kernels import Parameter, Signature, StructuredKernel, StructuredPlan
+from ..plan.kernels import StructuredKernel, StructuredPlan
 from ..schema.forms import form_tag, functional_signature
 from ..schema.schema import Argument, OperatorName
 from ..spec.model import FALLBACK, DispatchEntry, Operator
@@ -135,15 +136,14 @@ class StructuredAnalysis:
             hint = f"it is {functional_signature(out.func)}"
             self.errors.add(out.at("structured"), message, hint)
             return
-        base = f"at::{_ITERATOR}" if out.structured_inherits else "torchext::MetaBase"
         name = functional.name.identifier
         precomputed = parse_precomputed(out, self.errors)
         inputs = [a for a in out.func.arguments if a not in out.func.mutated]
         kernel_inputs = [_parameter(arg) for arg, _ in precomputed.kernel_arguments(inputs)]
         kernels = (*_kernels(self.namespace, out), *ufunc_kernels(self.namespace, out))
         plan = StructuredPlan(
-            meta_class=f"{self.namespace}::meta::structured_{name}",
-            base=base,
+            meta_class=cpp_names.meta_class(self.namespace, name),
+            is_iterator=bool(out.structured_inherits),
             meta=Signature(
                 "meta_return_ty" if precomputed.members else "void", tuple(map(_parameter, inputs))
             ),
@@ -225,9 +225,8 @@ def _kernels(namespace: str, out: Operator) -> tuple[StructuredKernel, ...]:
     found = []
     for entry in out.dispatch or ():
         if is_structured_kernel(out, entry):
-            space, _, name = entry.kernel.rpartition("::")
-            qualified = f"{space or namespace}::native::structured_{name}"
-            found.append(StructuredKernel(qualified, (entry.key,)))
+            name = cpp_names.structured_kernel(namespace, entry.kernel)
+            found.append(StructuredKernel(name, (entry.key,)))
     return tuple(found)
 
 
@@ -248,4 +247,4 @@ def _parameter(arg: Argument) -> Parameter:
 
 
 def _output(arg: Argument) -> Parameter:
-    return Parameter("const at::Tensor&", cpp_names.parameter_name(arg.name))
+    return Parameter(cpp_types.OUTPUT, cpp_names.parameter_name(arg.name))

@@ -12,8 +12,9 @@ from types import MappingProxyType
 
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
-from ..plan.calls import StructuredCall, home_of
-from ..plan.kernels import KernelPlan, Signature
+from ..cpp.signatures import Signature
+from ..plan.calls import GivenArgument, Passed, StructuredCall, home_of
+from ..plan.kernels import KernelPlan
 from ..schema.schema import Argument
 from ..spec.dispatch_keys import is_guarded, needs_cuda
 from ..spec.model import Operator
@@ -63,7 +64,9 @@ def _call(group: Group, operator: Operator, key: str, class_: str) -> Structured
         results=len(func.returns),
         meta_arguments=tuple(map(_argument, inputs)),
         impl_arguments=tuple(
-            f"precomputed.{_label(a)}" if is_precomputed else _argument(a, names=names)
+            GivenArgument(_label(a), Passed.PRECOMPUTED)
+            if is_precomputed
+            else _argument(a, names=names)
             for a, is_precomputed in kernel_arguments
             if runs_impl
         ),
@@ -71,9 +74,7 @@ def _call(group: Group, operator: Operator, key: str, class_: str) -> Structured
         keeps_precomputed=bool(group.plan.precomputed) and runs_impl,
         out_handle=(cpp_names.handle_name(group.out.name.identifier) if key == COMPOSITE else None),
         out_arguments=tuple(map(_label, inputs)) if key == COMPOSITE else (),
-        separated=(
-            (_label(own) if own else "at::Tensor()", *map(_label, others)) if checks_overlap else ()
-        ),
+        separated=((_label(own) if own else None, *map(_label, others)) if checks_overlap else ()),
         laid_out=in_layout,
     )
 
@@ -88,8 +89,8 @@ def _label(arg: Argument) -> str:
     return cpp_names.parameter_name(arg.name)
 
 
-def _argument(arg: Argument, names: Mapping[str, str] = MappingProxyType({})) -> str:
+def _argument(arg: Argument, names: Mapping[str, str] = MappingProxyType({})) -> GivenArgument:
     """A parameter as the meta function and the kernels take it; names: of what replaces some."""
     label = _label(arg)
-    name = names.get(label, label)
-    return f"as_argument({name})" if cpp_types.is_converted(arg.type) else name
+    passed = Passed.CONVERTED if cpp_types.is_converted(arg.type) else Passed.AS_IT_IS
+    return GivenArgument(names.get(label, label), passed)

@@ -6,18 +6,15 @@ Rules are upstream's (load_derivatives.py, api/autograd.py), those for in-place 
 
 from __future__ import annotations
 
-import re
-
 from ..cpp import names as cpp_names
 from ..errors import Errors
+from ..formula import tangents as forward
 from ..formula.checks import AUTO_ELEMENT_WISE, AUTO_LINEAR
 from ..formula.scope import FormulaScope
 from ..formula.tokens import calls_of, free_names, rename, root_namespace
 from ..plan.autograd import ResultPlan, SourceLine, TangentInput, TangentPlan
 from ..spec.model import Formula
 from .nodes import NodeAnalysis
-
-_METHOD = re.compile(r"(\w+)_t\.(\w+)\((.*)\)", re.DOTALL)
 
 
 class TangentAnalysis:
@@ -129,10 +126,8 @@ class TangentAnalysis:
             what = f"'{AUTO_ELEMENT_WISE}' needs a gradient without '{odd[0]}'"
             self.errors.add(formula.location, what)
         (name,) = self.tensors
-        conjugate = f"{name}_t.conj()"
-        grads = dict.fromkeys(["grad", *self.entry.scope.named_grads], conjugate)
-        text = rename(self.entry.backward[0].text, {**grads, name: f"{name}_p"})
-        return f"({text}).conj()"
+        grads = ["grad", *self.entry.scope.named_grads]
+        return forward.at_conjugate(self.entry.backward[0].text, name, grads)
 
     def _linear(self, formula: Formula, count: int) -> str:
         """The operator itself, at the tangents: of its results the one that is differentiable."""
@@ -146,12 +141,10 @@ class TangentAnalysis:
         # An inherited formula is of the functional form, whose name the node's operator has. What
         # makes its argument a view of itself does so to the tangent, whatever that is.
         is_other = self.inherits and not self.scope.operator.is_inplace_view
-        handle = self._functional_handle() if is_other else f"operators::{self.handle}"
-        call = f"{handle}::call({', '.join(arguments)})"
-        if len(self.scope.results) == 1:
-            return call
-        index = [r.name for r in self.scope.results].index(formula.names[0])
-        return f"::std::get<{index}>({call})"
+        handle = self._functional_handle() if is_other else self.handle
+        names = [r.name for r in self.scope.results]
+        index = names.index(formula.names[0]) if len(names) > 1 else None
+        return forward.called_again(handle, arguments, index)
 
     def _check_called_again(self, formula: Formula) -> None:
         """Note what a second call of the operator would do other than compute the tangent."""
@@ -169,8 +162,7 @@ class TangentAnalysis:
             self.errors.add(formula.location, what, hint)
 
     def _functional_handle(self) -> str:
-        name = self.entry.scope.operator.name
-        return f"operators::{cpp_names.handle_name(name.identifier)}"
+        return cpp_names.handle_name(self.entry.scope.operator.name.identifier)
 
     def _in_place(
         self, text: str, name: str, primals: set[str]
@@ -178,14 +170,15 @@ class TangentAnalysis:
         """The formula for an operator that writes its result to the argument `name`."""
         text, primals = self._beside(text, primals)
         if self.scope.operator.is_inplace_view:
-            return f"view_in_place({name}_t_raw, {text})", primals, None
+            return forward.viewed_in_place(name, text), primals, None
+        written = forward.written_in_place(name, text, self.entry.scope.operator.name.base)
         reads = {f"{name}_t", f"original_{name}_t"} & {n.text for n in free_names(text)}
         if not self.inherits:
             # it writes to the tangent itself, or does not read it
             clones = name if f"{name}_t" in reads else None
-            return text if reads else self._writing(text, name), primals, clones
+            return text if reads else written, primals, clones
         keeps = f"original_{name}_t" in text or f"original_{name}_p" in text or not reads
-        return self._writing(text, name), primals, None if keeps else name
+        return written, primals, None if keeps else name
 
     def _beside(self, text: str, primals: set[str]) -> tuple[str, set[str]]:
         """The formula over what is written to, before and after the call."""
@@ -207,16 +200,6 @@ class TangentAnalysis:
         return text, primals | {
             n for n in written if f"{n}_p" in {m.text for m in free_names(text)}
         }
-
-    def _writing(self, text: str, name: str) -> str:
-        """The formula so that an existing tangent is written to, as the value is."""
-        match = _METHOD.fullmatch(text)
-        base = self.entry.scope.operator.name.base
-        if match and match.group(1) == name and match.group(2) == base:
-            if _stays_inside(match.group(3)):
-                call = f"{name}_t_raw.{base}_({match.group(3)})"
-                return f"{name}_t_raw.defined() ? {call} : {text}"
-        return f"written_tangent({name}_t_raw, {text})"
 
     def _argument(self, written: str | None) -> str:
         """The argument that is this parameter of the kernel."""
@@ -258,7 +241,7 @@ class TangentAnalysis:
         parameter, type_ = self.scope.parameter(name), self.scope.arguments[name].type
         is_constant = type_.is_tensor_like and name in self.entry.non_differentiable
         keeps = not is_constant or name in self.written
-        return parameter if keeps else f"without_tangent({parameter})"
+        return parameter if keeps else forward.without_tangent(parameter)
 
     def _over_parameters(
         self, text: str, candidates: list[str], results: tuple[ResultPlan, ...]
@@ -266,15 +249,6 @@ class TangentAnalysis:
         """The formula with arguments and results as the kernel spells them."""
         names = {n: self._plain(n) for n in self.scope.arguments if n not in candidates}
         names |= {r.name: r.local for r in self.scope.results if not r.written}
-        names |= {r.name: f"primal_of({r.local})" for r in self.scope.results if r.is_optional}
+        optional = (r for r in self.scope.results if r.is_optional)
+        names |= {r.name: forward.primal_of(r.local) for r in optional}
         return rename(text, names)
-
-
-def _stays_inside(text: str) -> bool:
-    """Whether the first parenthesis that a call's arguments close is the call's own."""
-    level = 1
-    for char in text:
-        level += {"(": 1, ")": -1}.get(char, 0)
-        if level == 0:
-            return False
-    return True

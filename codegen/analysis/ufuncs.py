@@ -26,12 +26,9 @@ def ufunc_kernels(namespace: str, operator: Operator) -> tuple[StructuredKernel,
     """The classes whose `impl` is generated."""
     if not operator.ufunc_inner_loop:
         return ()
-    space = f"{namespace}::native"
     base = operator.func.name.base
-    return tuple(
-        StructuredKernel(f"{space}::structured_ufunc_{base}_{key}", (key,), is_generated=True)
-        for key in _KEYS
-    )
+    names = ((key, cpp_names.ufunc_kernel(namespace, base, key)) for key in _KEYS)
+    return tuple(StructuredKernel(name, (key,), is_generated=True) for key, name in names)
 
 
 def ufunc_plan(operator: Operator, errors: Errors) -> UfuncPlan | None:

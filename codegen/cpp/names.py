@@ -75,3 +75,33 @@ def parameter_name(name: str) -> str:
     and may not be called as a macro that some header has."""
     is_used = name in _USED or _MADE.fullmatch(name) or _LIKE_A_MACRO.fullmatch(name)
     return f"{name}_" if is_used else identifier(name)
+
+
+# Where the functions and classes of a library stand, by what its spec calls them.
+
+
+def kernel(namespace: str, name: str) -> str:
+    """The function that a dispatch key names, which may say the namespace."""
+    space, _, name = name.rpartition("::")
+    return f"{space or namespace}::native::{name}"
+
+
+def structured_kernel(namespace: str, name: str) -> str:
+    """The class of a structured operator's kernel."""
+    space, _, name = name.rpartition("::")
+    return f"{space or namespace}::native::structured_{name}"
+
+
+def ufunc_kernel(namespace: str, base: str, key: str) -> str:
+    """The class of a kernel that is a loop over a scalar function."""
+    return f"{namespace}::native::structured_ufunc_{base}_{key}"
+
+
+def meta_class(namespace: str, functional: str) -> str:
+    """The class of a structured operator's meta function."""
+    return f"{namespace}::meta::structured_{functional}"
+
+
+def rule_class(namespace: str, name: str) -> str:
+    """The class of an operator's rule, which is generated."""
+    return f"torchext::generated::{namespace}::rules::rule_{handle_name(name)}"

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from ..schema.schema import Argument, Schema, Type
 
+SAVED_VALUE = "save_value<{}>({{}})"  # what a node keeps of a value of a type
+OUTPUT = "const at::Tensor&"  # a result that a kernel is given
 _OPTIONAL = "::std::optional<{}>"
 _VECTOR = "::std::vector<{}>"
 
@@ -255,3 +257,8 @@ def saved_type(type_: Type) -> str | None:
     """The type of the member in which a backward node keeps a value of this type."""
     row = _row(type_)
     return row.saved if row else None
+
+
+def by_value(type_: str) -> str:
+    """A parameter's type without what says that it is not written to."""
+    return type_.replace("const ", "")

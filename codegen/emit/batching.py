@@ -7,6 +7,7 @@ copies. Composite operators have no such kernel: their parts serve a batch.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ..cpp.template import fill
@@ -45,11 +46,12 @@ _NAMES = {"FuncTorchBatched": "batching", "FuncTorchVmapMode": "randomness"}
 _FUNCTION = """
 // $location
 $type $name($parameter) {
-  [[maybe_unused]] constexpr auto op = "$operator";
+  $operator
   $arguments
   return $value;
 }
 """
+_NAMES_OPERATOR = re.compile(r"\bop\b")
 _PARAMETER = "const std::vector<c10::IValue>& torchext_values"
 
 
@@ -126,16 +128,18 @@ def _functions(op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:
         (rule.rows_of_row, f"rows_of_{op.handle}", "c10::SymInt", spelled),
     ):
         if asked is not None:
+            text = spell(asked.value)
+            named = f'constexpr auto op = "{asked.operator}";'
             yield fill(
                 _FUNCTION,
                 location=op.spec_line,
                 type=type_,
                 name=name,
                 parameter=_PARAMETER,
-                operator=asked.operator,
+                operator=[named] if _NAMES_OPERATOR.search(text) else [],
                 arguments=[
                     f"const auto {a.name} = unboxed<{a.type}>(torchext_values[{a.index}]);"
                     for a in asked.arguments
                 ],
-                value=spell(asked.value),
+                value=text,
             )

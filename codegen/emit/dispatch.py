@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from ..cpp.folding import packed
 from ..cpp.template import fill
 from ..output import File, banner
-from ..plan.kernels import KernelPlan
+from ..plan.kernels import Fallback, KernelPlan
 from ..plan.library import OperatorPlan, Plan
 from .spelling.forms import form_text
 from .spelling.wrappers import DtypeSets, registered, wrapper_text
@@ -46,6 +46,13 @@ $end
 """
 
 _BOXED = "torch::CppFunction::makeFromBoxedFunction<&{}>()"
+_POLICIES = {
+    "lower_precision_fp": "kLowerPrecisionFp", "fp32": "kFp32", "promote": "kPromote",
+}  # fmt: skip
+_FALLBACKS = {
+    Fallback.ONE_DEVICE: "",
+    Fallback.NOTHING: "RandomNumbers::kRefused, DeviceCheck::kNone",
+}
 
 # the headers of torchext that a shard includes -> whether a kernel needs it
 _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
@@ -191,9 +198,10 @@ def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:
     elif kernel.is_without_bit:
         function = f"without_bit(c10::DispatchKey::{kernel.key})"
     elif kernel.fallback:
-        function = _BOXED.format(f"::torchext::{kernel.fallback}")
+        function = _BOXED.format(f"::torchext::cpu_fallback<{_FALLBACKS[kernel.fallback]}>")
     elif kernel.autocast:
-        function = f"autocast_kernel({kernel.autocast})"
+        policy, device = kernel.autocast
+        function = f"autocast_kernel(AutocastPolicy::{_POLICIES[policy]}, at::k{device})"
     elif kernel.declared_form:
         function = form_text(namespace, kernel.declared_form)
     elif kernel.signature is None:

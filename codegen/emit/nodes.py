@@ -11,6 +11,7 @@ from ..output import File, banner, own_includes
 from ..plan.autograd import NodePlan, SavedKind
 from ..plan.library import OperatorPlan, Plan
 from .spelling.gradients import gradient_block
+from .spelling.saved import member_type, parameter
 
 _HEADER = """
 $banner
@@ -120,7 +121,7 @@ def _includes(plan: Plan, index: int, shard: list[tuple[OperatorPlan, NodePlan]]
 
 
 def _class(op: OperatorPlan, node: NodePlan) -> str:
-    members = [f"  {item.type} {item.member};" for item in node.saved]
+    members = [f"  {member_type(item)} {item.member};" for item in node.saved]
     members += [f"  size_t {e.argument}_size = 0;" for e in node.edges if e.is_list]
     members = ["", *members] if members else []
     return fill(_CLASS, location=node.spec_line, schema=op.schema, name=node.name, members=members)
@@ -152,7 +153,7 @@ def _parameters(node: NodePlan) -> list[str]:
         f"const ::std::array<bool, {len(node.edges)}>& needs",
     ]
     found += [f"size_t {e.argument}_size" for e in node.edges if e.is_list]
-    found += [item.parameter for item in node.saved]
+    found += [parameter(item) for item in node.saved]
     return found + (["bool retain_variables"] if node.retains else [])
 
 

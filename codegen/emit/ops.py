@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..cpp.folding import packed
+from ..cpp.signatures import Signature
 from ..cpp.template import fill
 from ..output import File, banner
-from ..plan.kernels import Signature
 from ..plan.library import OperatorPlan, Plan
 from .spelling.lists import passed
 

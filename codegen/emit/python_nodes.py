@@ -13,6 +13,7 @@ from ..cpp.template import fill
 from ..output import File, banner
 from ..plan.autograd import NodePlan, SavedKind
 from ..plan.library import OperatorPlan, Plan
+from .spelling.saved import has_property
 
 _SHARD = """
 $banner
@@ -97,7 +98,7 @@ def _class(op: OperatorPlan, node: NodePlan) -> str:
 def _properties(node: NodePlan) -> Iterator[str]:
     for item in node.saved:
         member = f"&{node.name}::{item.member}"
-        if item.has_property:
+        if has_property(item):
             yield f'saved<{member}>("_saved_{item.name}"),'
         if item.kind is not SavedKind.VALUE:
             yield f'raw_saved<{member}>("_raw_saved_{item.name}"),'

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..cpp.signatures import Parameter
 from ..cpp.template import Value, fill
 from ..output import File, banner
-from ..plan.kernels import Parameter, StructuredPlan, UfuncPlan
+from ..plan.kernels import StructuredPlan, UfuncPlan
 from ..plan.library import OperatorPlan, Plan
 
 _CPU = """

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..cpp.names import KEYWORDS
+from ..cpp.signatures import Signature
 from ..errors import Errors, did_you_mean
 from ..plan.autograd import SourceLine
-from ..plan.kernels import Signature
 from ..plan.library import OperatorPlan
 from ..spec.model import Derivative, Formula
 from .tokens import local_names, template_end, tokens_of

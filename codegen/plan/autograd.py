@@ -4,16 +4,9 @@
 from __future__ import annotations
 
 import enum
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .calls import DeclaredForm
-
-# C++ types that Python has no value for: nodes save them, and grad_fn does not show them.
-_WITHOUT_PYTHON_TYPE = re.compile(
-    r"::(TensorOptions|TypeAndSize|TensorGeometry|QScheme|Dimname|ConstQuantizerPtr)\b"
-)
 
 
 @dataclass(frozen=True)
@@ -26,13 +19,10 @@ class Tensors:
 
 @dataclass(frozen=True)
 class SourceLine:
-    """A line of a spec, for the `#line` in front of a formula."""
+    """A line of a spec, where a formula stands."""
 
     file: str
     line: int
-
-    def __str__(self) -> str:
-        return f'#line {self.line} "{self.file}"'
 
 
 class SavedKind(enum.Enum):
@@ -50,28 +40,13 @@ class SavedPlan:
 
     member: str  # of the node
     local: str  # what the formulas call it
-    type: str
     kind: SavedKind
     source: str  # the argument or result that it is saved from
-    value: str  # C++ expression of a VALUE; {} stands for the source
     edges: tuple[int, ...]  # saved only if one of these gradients is needed; empty: always
-    is_output: bool = False  # saved after the kernel has run
-    use_type: str = ""  # of the local
-
-    @property
-    def parameter(self) -> str:
-        """The local as a parameter of the node's function."""
-        # An optional array converts to a reference only where it is not const.
-        if self.use_type.startswith("c10::OptionalArray"):
-            return f"{self.use_type} {self.local}"
-        return f"const {self.use_type}& {self.local}"
-
-    name: str = ""  # what its property in Python is called, after `_saved_`
-
-    @property
-    def has_property(self) -> bool:
-        """Whether Python has a type for the value."""
-        return _WITHOUT_PYTHON_TYPE.search(self.type) is None
+    is_output: bool  # saved after the kernel has run
+    name: str  # what its property in Python is called, after `_saved_`
+    type: str = ""  # of a VALUE
+    value: str = ""  # what a formula takes of the source as a VALUE; {} stands for the source
 
 
 @dataclass(frozen=True)
@@ -95,6 +70,7 @@ class GradientPlan:
     needs_mask: bool  # uses grad_input_mask
     is_elementwise: bool = False  # gives the gradient of the i-th element of each list
     is_missing: bool = False  # says that there is none
+    is_lost: bool = False  # no formula: zeros, of the value that the operator overwrote
 
 
 @dataclass(frozen=True)
@@ -154,19 +130,35 @@ class ResultPlan:
         return self.is_tensor and not (self.is_argument or self.is_view)
 
 
+class SavedFrom(enum.Enum):
+    """What a member of a new node is saved from."""
+
+    VALUE = "what a formula takes of an argument or result"
+    ARGUMENT = "an argument"
+    ORIGINAL = "an argument as it was before the operator wrote to it"
+    ASIDE = "what the operator wrote to beside its results"
+    RESULT = "a new result"
+    WRITTEN = "a result that is an argument"
+
+
 @dataclass(frozen=True)
 class SaveStep:
     """One assignment to a member of a new node."""
 
     member: str
-    value: str  # C++ expression
+    origin: SavedFrom
+    source: str  # the parameter, or the variable of the result
     edges: tuple[int, ...]  # only if one of these gradients is needed; empty: always
+    value: str = ""  # of a VALUE; {} stands for the source
+    given: str | None = None  # the parameter that the result is where that is there
 
-    @property
-    def condition(self) -> str | None:
-        """The C++ condition under which the value is needed; None: always."""
-        needed = (f"node->should_compute_output({i})" for i in self.edges)
-        return " || ".join(needed) or None
+
+class EdgeTo(enum.Enum):
+    """Where a gradient of a node goes."""
+
+    ARGUMENT = "to the argument"
+    VIEW = "to the argument where it is a view, whose base has another part"
+    NOWHERE = "nowhere: the node has it for another form"
 
 
 @dataclass(frozen=True)
@@ -201,18 +193,6 @@ class TangentPlan:
         """The variable that holds the tangents."""
         return f"{'_'.join(r.local for r in self.results)}_tangent"
 
-    @property
-    def trigger(self) -> str:
-        """The C++ condition under which there is anything to compute."""
-        return _if_any_flag(self.results, f"has_tangent({', '.join(self.looked_at)})")
-
-    @property
-    def type(self) -> str:
-        """The type of that variable."""
-        if len(self.results) > 1:
-            return f"::std::tuple<{', '.join(['at::Tensor'] * len(self.results))}>"
-        return "variable_list" if self.results[0].is_list else "at::Tensor"
-
 
 class Views(enum.Enum):
     """How autograd sees results that are views: a value of torchext::Views."""
@@ -238,7 +218,7 @@ class AutogradPlan:
     tensors: tuple[str, ...] = ()  # parameters that hold tensors; no new result may be one of them
     may_share: bool = False  # new results may share memory with arguments, as a tag says
     results: tuple[ResultPlan, ...] = ()
-    edges: tuple[str, ...] = ()  # what the node's gradients are of: parameters, or no tensor
+    edges: tuple[tuple[str, EdgeTo], ...] = ()  # parameters that the node's gradients are of
     watched: tuple[str, ...] = ()  # recorded only if one of these parameters requires grad
     saves: tuple[SaveStep, ...] = ()  # before the kernel runs
     saves_after: tuple[SaveStep, ...] = ()
@@ -252,20 +232,6 @@ class AutogradPlan:
     calls: tuple[str, ...] = ()  # functions of the library's own C++ API that tangents call
 
     @property
-    def records(self) -> str:
-        """The C++ condition under which the node is recorded."""
-        flow = [result for result in self.results if result.is_differentiable]
-        return _if_any_flag(flow, f"any_requires_grad({', '.join(self.watched)})")
-
-    @property
     def evaluates(self) -> bool:
         """Whether the kernel holds expressions of derivatives.yaml."""
         return bool(self.tangents) or any(result.condition for result in self.results)
-
-
-def _if_any_flag(results: Sequence[ResultPlan], condition: str) -> str:
-    """The condition, and that one of the results is differentiable where that depends."""
-    if not all(result.condition for result in results):
-        return condition
-    flags = " || ".join(result.flag for result in results)
-    return f"({flags}) && {condition}" if len(results) > 1 else f"{flags} && {condition}"

@@ -4,6 +4,7 @@ operator calls another."""
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from ..schema.schema import OperatorName
@@ -34,11 +35,41 @@ class LaidOut:
 
 
 @dataclass(frozen=True)
+class ReturnedValue:
+    """One of the results that a wrapper returns."""
+
+    parameter: str | None  # that it is; None: what the kernel returns
+    may_be_missing: bool = False  # then it is what the kernel returns
+
+    @property
+    def is_kernels(self) -> bool:
+        """Whether what the kernel returns is looked at."""
+        return self.parameter is None or self.may_be_missing
+
+
+@dataclass(frozen=True)
 class Returned:
     """What a wrapper returns after its kernel has run."""
 
-    expression: str
-    result: str | None  # what it calls the kernel's own result; None where it does not read it
+    values: tuple[ReturnedValue, ...]
+    result: str  # what it calls what the kernel returns, where it looks at that
+
+
+class Passed(enum.Enum):
+    """How a parameter is passed on."""
+
+    AS_IT_IS = enum.auto()
+    CONVERTED = enum.auto()  # to the type that authors' functions take
+    OR_MISSING = enum.auto()  # an optional of an undefined tensor has no value
+    PRECOMPUTED = enum.auto()  # in its place stands what the meta function made
+
+
+@dataclass(frozen=True)
+class GivenArgument:
+    """An argument of a meta function or kernel."""
+
+    name: str
+    passed: Passed = Passed.AS_IT_IS
 
 
 @dataclass(frozen=True)
@@ -69,8 +100,8 @@ class StructuredCall:
     meta_class: str  # the class that has `meta`, and `impl` where one runs; qualified
     written: tuple[str, ...]  # the parameters that are results
     results: int  # that the meta function sets
-    meta_arguments: tuple[str, ...]
-    impl_arguments: tuple[str, ...] = ()  # all but the results
+    meta_arguments: tuple[GivenArgument, ...]
+    impl_arguments: tuple[GivenArgument, ...] = ()  # all but the results
     runs_impl: bool = False
     has_rule: bool = False  # the class is generated from `meta:`
     is_list: bool = False  # the only result is a list, whose tensors the rule sets
@@ -78,10 +109,11 @@ class StructuredCall:
     keeps_precomputed: bool = False
     out_handle: str | None = None  # the out= form that fills the results, for a composite kernel
     out_arguments: tuple[str, ...] = ()  # all but the results
-    separated: tuple[str, ...] = ()  # inputs that results must not overlap; the first may be one
+    separated: tuple[str | None, ...] = ()  # what results must not overlap, but may be the first of
     laid_out: tuple[LaidOut, ...] = ()
     given: tuple[str, ...] = ()  # per result an optional parameter that it may be; or ""
-    returned: tuple[str, ...] = ()  # expressions, where arguments are among what is returned
+    # where arguments are among what is returned: those, and numbers of results that are set
+    returned: tuple[str | int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ each dispatch key, and the classes of structured operators."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..cpp.signatures import Parameter, Signature
 from .autograd import Tensors
 from .calls import (
     DeclaredForm,
@@ -21,48 +23,11 @@ from .calls import (
 from .expressions import RuleCheck, RuledResult
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a C++ function."""
+class Fallback(enum.Enum):
+    """What `cpu_fallback` asks of the arguments' devices."""
 
-    type: str
-    name: str
-    default: str | None = None
-
-    @property
-    def declaration(self) -> str:
-        """`type name`, without the default."""
-        return f"{self.type} {self.name}"
-
-
-@dataclass(frozen=True)
-class Signature:
-    """A C++ function type with parameter names."""
-
-    result: str
-    parameters: tuple[Parameter, ...]
-
-    @property
-    def type(self) -> str:
-        """The function type: `at::Tensor(const at::Tensor&, int64_t)`."""
-        return f"{self.result}({', '.join(p.type for p in self.parameters)})"
-
-    @property
-    def pointer(self) -> str:
-        """The type of a pointer to such a function."""
-        return self.type.replace("(", " (*)(", 1)
-
-    def prototype(self, name: str, defaults: bool = False) -> str:
-        """A declaration without semicolon."""
-        parts = [
-            p.declaration + (f" = {p.default}" if defaults and p.default is not None else "")
-            for p in self.parameters
-        ]
-        return f"{self.result} {name}({', '.join(parts)})"
-
-    @property
-    def names(self) -> str:  # to pass them on
-        return ", ".join(p.name for p in self.parameters)
+    ONE_DEVICE = enum.auto()
+    NOTHING = enum.auto()
 
 
 @dataclass(frozen=True)
@@ -82,8 +47,8 @@ class KernelPlan:
     is_declared: bool = True  # False: as the kernel of another key
     structured: StructuredCall | None = None
     declared_form: DeclaredForm | None = None
-    autocast: str | None = None  # the policy and device of an autocast kernel
-    fallback: str | None = None  # the boxed kernel that runs the CPU kernel on copies
+    autocast: tuple[str, str] | None = None  # an autocast kernel's policy, and device type
+    fallback: Fallback | None = None  # it is the boxed kernel that runs the CPU kernel on copies
     takes_results: Signature | None = None  # the kernel's own type, where it is given its results
     laid_out: tuple[LaidOut, ...] = ()
     returned: Returned | None = None  # where what the kernel wrote to copies is written back
@@ -193,7 +158,7 @@ class StructuredPlan:
     """The classes of one structured operator: one meta function, one kernel per device."""
 
     meta_class: str  # qualified
-    base: str
+    is_iterator: bool  # it derives from TensorIteratorBase
     meta: Signature
     impl: Signature
     precomputed: tuple[Parameter, ...]
@@ -201,10 +166,10 @@ class StructuredPlan:
     ufunc: UfuncPlan | None = None
     iterator: tuple[str, tuple[str, ...]] | None = None  # what sets it up, and of which parameters
 
-    def functions(self) -> Iterator[tuple[str, Signature, str]]:
-        """The functions that the library's author defines, with their types and dispatch keys."""
+    def functions(self) -> Iterator[tuple[str, str, Signature, str]]:
+        """The functions that the library's author defines: class, name, type and dispatch keys."""
         if self.iterator is None:
-            yield f"{self.meta_class}::meta", self.meta, "Meta"
+            yield self.meta_class, "meta", self.meta, "Meta"
         for kernel in self.kernels:
             if not kernel.is_generated:
-                yield f"{kernel.name}::impl", self.impl, ", ".join(kernel.keys)
+                yield kernel.name, "impl", self.impl, ", ".join(kernel.keys)

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..cpp.signatures import Signature
 from ..schema.schema import OperatorName, Return, Schema
 from ..spec.model import Operator
 from .autograd import AutogradPlan, NodePlan, SourceLine
 from .calls import ON_COPIES, DeclaredForm, LengthCheck, TracedView
 from .expressions import Expression
-from .kernels import KernelPlan, RulePlan, Signature, StructuredPlan, WrapperPlan
+from .kernels import KernelPlan, RulePlan, StructuredPlan, WrapperPlan
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,11 @@ class DispatchEntry:
     kernel: str  # a function name, maybe with its namespace, or "cpu_fallback"
     location: Location
 
+    @property
+    def takes_symint(self) -> bool:
+        """Whether the kernel's name says that sizes are SymInt to it."""
+        return "_symint" in self.kernel.rpartition(":")[2]
+
 
 @dataclass(frozen=True)
 class Line:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -136,6 +137,34 @@ def test_a_module_needs_the_standard_library_alone(name: str) -> None:
     _, others = imports(name, MODULES[name])
     allowed = {"yaml"} if name in ("spec.yaml_nodes", "spec.yaml_reader") else set()
     assert others - set(sys.stdlib_module_names) <= allowed
+
+
+# What a text of C++ has and a spec has not.
+CPP = re.compile(r"::|;\s*$|\b(auto|const|template|typename) |\w\(\)|\w[(<]$")
+# Packages that hold no C++: how it is written is the emitters' and cpp's, what authors wrote as
+# formulas is read and rewritten by formula.
+WITHOUT_CPP = ("schema", "spec", "plan", "analysis")
+NOT_CPP = {
+    "::": "behind a namespace, in a spec",
+    "zeros_like(": "part of a formula, whose answer can be saved",
+    "not_implemented(": "part of a formula, which gives no gradient",
+}
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n.partition(".")[0] in WITHOUT_CPP])
+def test_only_emitters_hold_cpp(name: str) -> None:
+    held = {text for text in literals(MODULES[name]) if CPP.search(text) and not is_prose(text)}
+    assert held - NOT_CPP.keys() == set()
+
+
+def test_what_is_no_cpp_is_all_used() -> None:
+    used = set().union(*map(literals, MODULES.values()))
+    assert NOT_CPP.keys() - used == set()
+
+
+def is_prose(text: str) -> bool:
+    """Whether it is a documentation or a message, which may speak of C++."""
+    return len(text.split()) > 3
 
 
 def operator_names() -> set[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...cpp.signatures import Signature
 from ...cpp.template import fill
-from ...output import RESTORE_LINE
-from ...plan.autograd import AutogradPlan, ResultPlan, SaveStep, Tensors
-from ...plan.kernels import Signature
+from ...output import RESTORE_LINE, line_of
+from ...plan.autograd import AutogradPlan, EdgeTo, ResultPlan, SavedFrom, SaveStep, Tensors
 from ...plan.library import OperatorPlan
 from .lists import given, list_lines
-from .tangents import set_tangents, tangent_block
+from .tangents import if_any_flag, set_tangents, tangent_block, trigger
 
 _KERNEL = """
 // $location: $schema
@@ -38,6 +38,13 @@ $returned
 """
 
 
+_EDGES = {
+    EdgeTo.ARGUMENT: "{}",
+    EdgeTo.VIEW: "only_view({})",
+    EdgeTo.NOWHERE: "at::Tensor()",
+}
+
+
 def kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) -> str:
     """The kernel of the operator for the key, by whose formulas the plan is."""
     node, signature = autograd.node, op.signature
@@ -56,11 +63,11 @@ def kernel(namespace: str, op: OperatorPlan, key: str, autograd: AutogradPlan) -
         tangent_refusals=[_check("check_no_tangent", name, a) for a in autograd.without_tangent],
         refusals=[_check("check_no_requires_grad", name, a) for a in autograd.without_formula],
         conditions=[line for r in autograd.results for line in _condition(r)],
-        records=autograd.records,
+        records=_records(autograd),
         checks=list(_write_checks(name, autograd)),
         originals=list(_originals(autograd)),
         node=node.name,
-        recorded=["records", *autograd.edges],
+        recorded=["records", *(_EDGES[to].format(name) for name, to in autograd.edges)],
         saved=_if_node(
             *(f"    node->{e.argument}_size = {e.parameter}.size();" for e in lists),
             *map(_save, autograd.saves),
@@ -105,7 +112,7 @@ def _condition(result: ResultPlan) -> list[str]:
     if condition is None:
         return []
     value = f"      {condition.expression};"
-    return [f"  const bool {result.flag} =", str(condition.line), value, RESTORE_LINE]
+    return [f"  const bool {result.flag} =", line_of(condition.line), value, RESTORE_LINE]
 
 
 def _write_checks(name: str, autograd: AutogradPlan) -> Iterator[str]:
@@ -169,14 +176,40 @@ def _originals(autograd: AutogradPlan) -> Iterator[str]:
         for item in tangent.inputs:
             if item.is_original:
                 parameter = item.parameter.removeprefix("original_")
-                yield f"  if ({tangent.trigger}) {{"
+                yield f"  if ({trigger(tangent)}) {{"
                 yield f"    kept({item.parameter}, {parameter});"
                 yield "  }"
 
 
 def _save(item: SaveStep) -> str:
-    line = f"    node->{item.member} = {item.value};"
-    return f"    if ({item.condition}) {{\n  {line}\n    }}" if item.condition else line
+    line = f"    node->{item.member} = {_saved(item)};"
+    needed = " || ".join(f"node->should_compute_output({i})" for i in item.edges)
+    return f"    if ({needed}) {{\n  {line}\n    }}" if needed else line
+
+
+def _saved(item: SaveStep) -> str:
+    """What a member of a node is given."""
+    source = item.source
+    match item.origin:
+        case SavedFrom.VALUE:
+            return item.value.replace("{}", source)
+        case SavedFrom.ASIDE if item.given:
+            return f"save(given_or({item.given}_aside.written(), {source}))"
+        case SavedFrom.ASIDE:
+            return f"save({source}_aside.written())"
+        case SavedFrom.RESULT:
+            return f"save({source}, true)"
+        case SavedFrom.WRITTEN:
+            return f"save_written({f'{item.given}, ' if item.given else ''}{source})"
+        case SavedFrom.ORIGINAL:
+            return f"save(kept(original_{source}, {source}))"
+    return f"save({source})"
+
+
+def _records(autograd: AutogradPlan) -> str:
+    """The condition under which the node is recorded."""
+    flow = [result for result in autograd.results if result.is_differentiable]
+    return if_any_flag(flow, f"any_requires_grad({', '.join(autograd.watched)})")
 
 
 def _if_node(*statements: str) -> list[str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...cpp.template import fill
-from ...output import RESTORE_LINE
+from ...output import RESTORE_LINE, line_of
 from ...plan.autograd import GradientPlan, NodePlan
 
 _GRADIENT = """
@@ -49,8 +49,9 @@ def gradient_block(node: NodePlan, gradient: GradientPlan) -> str:
 
 def _block(node: NodePlan, gradient: GradientPlan) -> str:
     edges = gradient.edges
-    line = [str(gradient.line)]
-    common = {"line": line, "restore": [RESTORE_LINE], "formula": gradient.expression}
+    line = [line_of(gradient.line)]
+    formula = "at::zeros_like(grad)" if gradient.is_lost else gradient.expression
+    common = {"line": line, "restore": [RESTORE_LINE], "formula": formula}
     needs = [f"needs[{i}]" for i in edges]
     if len(edges) == 1 and not gradient.needs_mask and not _is_whole_list(node, gradient, 0):
         template = _ELEMENTS if gradient.is_elementwise else _GRADIENT
@@ -65,11 +66,11 @@ def _block(node: NodePlan, gradient: GradientPlan) -> str:
         if len(edges) == 1:
             stores.append(f"  outputs.store({edge}, {value});")
         else:
-            stores += [f"  if ({need}) {{", str(gradient.line)]
+            stores += [f"  if ({need}) {{", line_of(gradient.line)]
             stores += [f"    outputs.store({edge}, {value});", "  }"]
     any_ = " || ".join(needs)
     masks = [mask] if gradient.needs_mask else []
-    computed = f"kept({gradient.expression})" if len(edges) == 1 else gradient.expression
+    computed = f"kept({formula})" if len(edges) == 1 else formula
     return fill(
         _GRADIENTS, any=any_, mask=masks, line=line, computed=computed, stores=stores,
         restore=[RESTORE_LINE],
@@ -87,7 +88,7 @@ def _list_check(node: NodePlan, gradient: GradientPlan, place: int, value: str) 
     if _is_whole_list(node, gradient, place):
         name = node.edges[gradient.edges[place]].argument
         words = f"the gradient of '{name}' is a list of tensors, and this formula gives none"
-        yield str(gradient.line)
+        yield line_of(gradient.line)
         yield f"  static_assert(is_list_of_gradients<decltype({value})>,"
         yield f'      "{words}: it gives them all, or that of one element by grads[i]");'
 

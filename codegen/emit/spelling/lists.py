@@ -6,8 +6,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
+from ...cpp.signatures import Signature
 from ...plan.calls import LengthCheck
-from ...plan.kernels import Signature
 
 
 def given(signature: Signature, lengths: Iterable[LengthCheck]) -> Signature:

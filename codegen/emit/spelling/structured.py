@@ -4,11 +4,12 @@ layouts of arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ...cpp.signatures import Parameter, Signature
 from ...cpp.template import fill
-from ...plan.calls import LaidOut, StructuredCall
-from ...plan.kernels import Parameter, Signature, StructuredPlan
+from ...plan.calls import GivenArgument, LaidOut, Passed, StructuredCall
+from ...plan.kernels import StructuredPlan
 from ...plan.library import OperatorPlan
 from .scope import Scope
 
@@ -52,9 +53,10 @@ struct $name : public ::$meta {
 """
 
 
+# The bases of meta functions' classes, and the header of each; by whether it is the iterator's.
 _BASES = {
-    "at::TensorIteratorBase": "#include <torchext/iterator_base.h>",
-    "torchext::MetaBase": "#include <torchext/meta_base.h>",
+    True: ("at::TensorIteratorBase", "#include <torchext/iterator_base.h>"),
+    False: ("torchext::MetaBase", "#include <torchext/meta_base.h>"),
 }
 
 
@@ -62,8 +64,8 @@ def includes(structured: list[StructuredPlan]) -> list[str]:
     """What the declarations of these classes need beside what every kernel does."""
     if not structured:
         return []
-    bases = {plan.base for plan in structured}
-    return [header for base, header in _BASES.items() if base in bases]
+    used = {plan.is_iterator for plan in structured}
+    return [header for is_iterator, (_, header) in _BASES.items() if is_iterator in used]
 
 
 def declarations(op: OperatorPlan, plan: StructuredPlan) -> Iterator[tuple[str, str]]:
@@ -77,7 +79,7 @@ def declarations(op: OperatorPlan, plan: StructuredPlan) -> Iterator[tuple[str, 
             location=location,
             schema=schema,
             name=name,
-            base=plan.base,
+            base=_BASES[plan.is_iterator][0],
             precomputed=_precomputed(plan.precomputed) if plan.precomputed else [],
             prototype=plan.meta.prototype("meta"),
         ),
@@ -131,9 +133,10 @@ def call_lines(
     own = scope.name(call.meta_class)
     yield f"  structured::{call.form}<{own}, {scope.home(call.home)}, {count}> op({arguments});"
     if call.separated:
-        yield f"  op.reads({', '.join(call.separated)});"
+        separated = (name or "at::Tensor()" for name in call.separated)
+        yield f"  op.reads({', '.join(separated)});"
     result = "const auto precomputed = " if call.keeps_precomputed else ""
-    yield f"  {result}op.meta({', '.join(call.meta_arguments)});"
+    yield f"  {result}op.meta({', '.join(map(passed, call.meta_arguments))});"
     kernel = list(_kernel_lines(op, call, scope))
     if serves_meta and (call.laid_out or call.kernel_function):
         kernel = [
@@ -145,13 +148,26 @@ def call_lines(
     yield f"  return {_returned(call, signature)};"
 
 
+_PASSED = {
+    Passed.AS_IT_IS: "{}",
+    Passed.CONVERTED: "as_argument({})",
+    Passed.OR_MISSING: "or_missing({})",
+    Passed.PRECOMPUTED: "precomputed.{}",
+}
+
+
+def passed(argument: GivenArgument) -> str:
+    """An argument of a meta function or kernel."""
+    return _PASSED[argument.passed].format(argument.name)
+
+
 def _kernel_lines(op: str, call: StructuredCall, scope: Scope) -> Iterator[str]:
     """The statements that run the kernel on the results that the meta function has made."""
     yield from layout_lines(op, call.laid_out)
     if call.runs_impl:
         outputs = [f"op.maybe_get_output({i})" for i in range(call.results)]
         kernel = scope.name(call.kernel_function) if call.kernel_function else "op.impl"
-        yield f"  {kernel}({', '.join([*call.impl_arguments, *outputs])});"
+        yield f"  {kernel}({', '.join([*map(passed, call.impl_arguments), *outputs])});"
     if call.out_handle:
         outputs = list(call.written) or [f"op.output({i})" for i in range(call.results)]
         arguments = ", ".join([*call.out_arguments, *outputs])
@@ -182,10 +198,13 @@ def write_back_lines(arguments: tuple[LaidOut, ...]) -> Iterator[str]:
 
 def _returned(call: StructuredCall, signature: Signature) -> str:
     if call.returned:
-        values = ", ".join(call.returned)
-        return values if len(call.returned) == 1 else f"{signature.result}({values})"
+        results = [r if isinstance(r, str) else f"op.result({r})" for r in call.returned]
+        return all_of(results, signature)
     if not call.written:
         return "op.results()"
-    if len(call.written) == 1:
-        return call.written[0]
-    return f"{signature.result}({', '.join(call.written)})"
+    return all_of(call.written, signature)
+
+
+def all_of(results: Sequence[str], signature: Signature) -> str:
+    """One result, or several together."""
+    return results[0] if len(results) == 1 else f"{signature.result}({', '.join(results)})"

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...cpp.template import fill
-from ...output import RESTORE_LINE
-from ...plan.autograd import TangentInput, TangentPlan
+from ...output import RESTORE_LINE, line_of
+from ...plan.autograd import ResultPlan, TangentInput, TangentPlan
 
 _TANGENT = """
   $type $name;
@@ -42,13 +42,13 @@ def tangent_block(tangent: TangentPlan) -> str:
         inputs.append(f"    {tangent.clones}_t = unshared({tangent.clones}_t);")
     name = f"{tangent.name}[i]" if each else tangent.name
     apart = [f"set_apart({', '.join([name, *tangent.apart])});"] if tangent.apart else []
-    kind = {"result": tangent.results[0].local} if each else {"type": tangent.type}
+    kind = {"result": tangent.results[0].local} if each else {"type": _type(tangent)}
     return fill(
         _ELEMENTS if each else _TANGENT,
         name=tangent.name,
         condition=_condition(tangent),
         inputs=inputs,
-        line=[str(tangent.line)],
+        line=[line_of(tangent.line)],
         formula=tangent.expression,
         restore=[RESTORE_LINE],
         apart=apart,
@@ -60,7 +60,28 @@ def _condition(tangent: TangentPlan) -> str:
     """A result that a mask left out is undefined, and has no tangent."""
     result = tangent.results[0]
     is_always_there = len(tangent.results) > 1 or result.is_list or result.is_argument
-    return tangent.trigger if is_always_there else f"{tangent.trigger} && {result.local}.defined()"
+    there = trigger(tangent)
+    return there if is_always_there else f"{there} && {result.local}.defined()"
+
+
+def trigger(tangent: TangentPlan) -> str:
+    """The condition under which there is anything to compute."""
+    return if_any_flag(tangent.results, f"has_tangent({', '.join(tangent.looked_at)})")
+
+
+def if_any_flag(results: Sequence[ResultPlan], condition: str) -> str:
+    """A condition, and that one of the results is differentiable where that depends."""
+    if not all(result.condition for result in results):
+        return condition
+    flags = " || ".join(result.flag for result in results)
+    return f"({flags}) && {condition}" if len(results) > 1 else f"{flags} && {condition}"
+
+
+def _type(tangent: TangentPlan) -> str:
+    """The type of the variable that holds the tangents."""
+    if len(tangent.results) > 1:
+        return f"::std::tuple<{', '.join(['at::Tensor'] * len(tangent.results))}>"
+    return "variable_list" if tangent.results[0].is_list else "at::Tensor"
 
 
 def _input(item: TangentInput) -> Iterator[str]:

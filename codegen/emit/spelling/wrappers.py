@@ -7,13 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ...cpp.signatures import Signature
 from ...cpp.template import fill
 from ...plan.autograd import Tensors
-from ...plan.kernels import KernelPlan, Signature, WrapperPlan
+from ...plan.calls import GivenArgument, Passed, Returned
+from ...plan.kernels import KernelPlan, WrapperPlan
 from ...plan.library import OperatorPlan
 from .lists import given, list_lines
 from .scope import Scope
-from .structured import call_lines, layout_lines, write_back_lines
+from .structured import all_of, call_lines, layout_lines, passed, write_back_lines
 
 _WRAPPER = """
 // $location: $schema
@@ -141,7 +143,7 @@ def _call(
         home, tensors = scope.home(kernel.home), ", ".join(kernel.device_guard)
         yield f"  const SelectedDevice<{home}> guard({tensors});"
     yield from layout_lines(name, kernel.laid_out)
-    names = {name: f"or_missing({name})" for name in kernel.optionals}
+    names = {n: passed(GivenArgument(n, Passed.OR_MISSING)) for n in kernel.optionals}
     names |= {arg.parameter: arg.name for arg in kernel.laid_out}
     arguments = ", ".join(names.get(p.name, p.name) for p in signature.parameters)
     is_varying = "kKernel" in scope.varying.values()
@@ -153,8 +155,8 @@ def _returned(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[s
     """The statements that call the kernel, write copies back and return the results."""
     written_back = list(write_back_lines(kernel.laid_out))
     if not kernel.function:  # the Meta kernel of an operator that only writes
-        if signature.result != "void":
-            yield f"  return {kernel.returned.expression};"
+        if kernel.returned and signature.result != "void":
+            yield f"  return {_results(kernel.returned, signature)};"
         return
     if kernel.expected and kernel.expected.results:
         positions = _numbers(kernel.expected.positions)
@@ -167,7 +169,19 @@ def _returned(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[s
         yield f"  {call};"
         yield from written_back
     else:
-        own = kernel.returned.result
-        yield f"  {f'decltype(auto) {own} = ' if own else ''}{call};"
+        assert kernel.returned is not None
+        reads = any(value.is_kernels for value in kernel.returned.values)
+        yield f"  {f'decltype(auto) {kernel.returned.result} = ' if reads else ''}{call};"
         yield from written_back
-        yield f"  return {kernel.returned.expression};"
+        yield f"  return {_results(kernel.returned, signature)};"
+
+
+def _results(returned: Returned, signature: Signature) -> str:
+    """The arguments that are results, and what the kernel returns."""
+    values, results = returned.values, []
+    for index, value in enumerate(values):
+        own = returned.result
+        own = own if len(values) == 1 else f"::std::get<{index}>({own})"
+        parameter = value.parameter or own
+        results.append(f"given_or({parameter}, {own})" if value.may_be_missing else parameter)
+    return all_of(results, signature)
