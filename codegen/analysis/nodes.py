@@ -23,7 +23,7 @@ from ..spec.model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
 
 # Names that a node and its function use themselves.
 _USED = frozenset(
-    "Gradients MaterializedGrads any_defined apply apply_with_saved compiled_args computed error "
+    "Gradients MaterializedGrads apply apply_with_saved compiled_args computed error "
     "explain_undefined i incoming is_list_of_gradients kept materialized mutex_ name needs "
     "outputs read_saved release_variables variable_list".split()
 )

@@ -9,17 +9,24 @@ from collections.abc import Iterable
 
 WIDTH = 100
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'')
+_ONE_STRING = re.compile(r' *"(?P<text>(?:[^"\\]|\\.)*)"(?P<tail>[,);]*)')
 _LIST = re.compile(r"[({](?=[^)}])")
 _BRACKET = re.compile(rf"{_STRING.pattern}|->|[()\[\]{{}}<>,]")
 _INDENT = "    "
+_DIRECTIVE = "#line "
+# Words between which a line may be broken: a space in a string is none.
+_WORDS = re.compile(rf"(?:{_STRING.pattern}|\S)+")
+# Macros, in whose arguments no directive may stand, and raw strings, in which a space is one.
+_UNBROKEN = re.compile(r"\b[A-Z][A-Z0-9_]{3,}\s*\(|R\"")
 
 
 def fold(text: str) -> str:
-    """The text with every line that is too long broken at its outermost argument list."""
+    """The text with every line that is too long broken: at its outermost argument list, or, where
+    it is a formula, between words, each part on the formula's line of its spec."""
     lines = text.split("\n")
     return "\n".join(
         [
-            line if len(line) <= WIDTH else _fold_line(line, before.startswith("#line"))
+            line if len(line) <= WIDTH else _fold_line(line, before)
             for before, line in zip(["", *lines], lines)
         ]
     )
@@ -37,14 +44,18 @@ def packed(parts: Iterable[str]) -> str:
     return "\n".join(["", *lines])[:-1]
 
 
-def _fold_line(line: str, is_formula: bool = False) -> str:
+def _fold_line(line: str, before: str = "") -> str:
     if line.startswith("#"):
         return line
     if line.lstrip().startswith("//"):
         return _fold_comment(line)
     indent = line[: len(line) - len(line.lstrip())]
-    if is_formula or " ? " in line:  # as its author wrote it, all on the line of the spec
-        return f"{indent}// clang-format off\n{line}\n{indent}// clang-format on"
+    if before.startswith(_DIRECTIVE):
+        return line if _UNBROKEN.search(line) else _fold_formula(line, indent, before)
+    if " ? " in line:
+        return _fold_words(line)
+    if match := _ONE_STRING.fullmatch(line):
+        return _fold_string(indent, match["text"], match["tail"])
     if (assigned := _after_assignment(line, indent)) is not None:
         return assigned
     if line.startswith("struct ") and " : " in line:
@@ -59,6 +70,35 @@ def _fold_line(line: str, is_formula: bool = False) -> str:
         return f"{head}\n{together}"
     lines = [fold(f"{indent}{_INDENT}{argument},") for argument in arguments]
     return "\n".join([head, *lines])[:-1] + tail
+
+
+def _fold_formula(line: str, indent: str, directive: str) -> str:
+    if (assigned := _after_assignment(line, indent)) is not None:
+        return assigned.replace("\n", f"\n{directive}\n")
+    return _fold_words(line, f"\n{directive}")
+
+
+def _fold_words(line: str, directive: str = "") -> str:
+    """A line that goes on where it is full, with a directive between."""
+    indent = line[: len(line) - len(line.lstrip())]
+    lines = [""]
+    for word in _WORDS.findall(line):
+        longer = f"{lines[-1]} {word}" if lines[-1] else f"{indent}{word}"
+        if lines[-1] and len(longer) > WIDTH:
+            longer = f"{indent}{_INDENT}{word}"
+            lines.append("")
+        lines[-1] = longer
+    return f"{directive}\n".join(lines)
+
+
+def _fold_string(indent: str, text: str, tail: str) -> str:
+    """A string as several that the compiler joins."""
+    parts = [""]
+    for word in re.split(r"(?<= )", text):
+        if parts[-1] and len(f'{indent}"{parts[-1]}{word}"{tail}') > WIDTH:
+            parts.append("")
+        parts[-1] += word
+    return "\n".join(f'{indent}"{part}"' for part in parts) + tail
 
 
 def _fold_comment(line: str) -> str:

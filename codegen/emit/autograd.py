@@ -16,6 +16,7 @@ from ..plan.autograd import AutogradPlan
 from ..plan.library import OperatorPlan, Plan
 from .spelling.autograd import kernel
 from .spelling.forms import form_text
+from .spelling.headers import ops_includes
 
 _SOURCE = """
 $banner
@@ -37,11 +38,9 @@ $registrations
 """
 
 _REGISTRATION = """
-void register_$name(torch::Library& m) {
+TORCHEXT_LIBRARY_IMPL(m, DispatchKey::$key) {
 $impls
 }
-
-const bool registered_$name = library().add($arguments);
 
 """
 
@@ -54,7 +53,7 @@ def emit(plan: Plan) -> Iterator[File]:
     """One source for each shard that has anything on the autograd keys."""
     for index in range(plan.shards):
         shard = plan.shard(index)
-        registrations = list(_registrations(plan, shard, index))
+        registrations = list(_registrations(plan, shard))
         if not registrations:
             continue
         keyed = [(op, key, a) for op in shard for key, a in _plans(op) if a.node]
@@ -101,13 +100,13 @@ def _includes(
     own = {op.group for op, _, _ in keyed}
     called = {groups[name] for _, _, a in keyed for name in a.calls if name in groups}
     found = [f"#include <{plan.namespace}/nodes_{index}.h>"] if own else []
-    found += [f"#include <{plan.namespace}/ops/{g}.h>" for g in sorted(own | called)]
+    found += ops_includes(plan, own | called)
     if not evaluates:
         return found
     return [*found, *_FORMULA_INCLUDES, *own_includes(plan.formula_headers)]
 
 
-def _registrations(plan: Plan, shard: list[OperatorPlan], index: int) -> Iterator[str]:
+def _registrations(plan: Plan, shard: list[OperatorPlan]) -> Iterator[str]:
     """One registration for each key that an operator has a kernel on."""
     by_key: dict[str, list[str]] = {}
     for op in shard:
@@ -119,9 +118,7 @@ def _registrations(plan: Plan, shard: list[OperatorPlan], index: int) -> Iterato
         if op.autograd.tracks_aliases:
             by_key.setdefault("ADInplaceOrView", []).append(_tracking(plan.namespace, op))
     for key, impls in by_key.items():
-        name = f"{key.lower()}_{index}"
-        arguments = ["torch::Library::IMPL", f"c10::DispatchKey::{key}", f"&register_{name}"]
-        yield fill(_REGISTRATION, name=name, impls=impls, arguments=arguments)
+        yield fill(_REGISTRATION, key=key, impls=impls)
 
 
 def _tracking(namespace: str, op: OperatorPlan) -> str:

@@ -31,16 +31,13 @@ $blocks
 """
 
 _BLOCK = """
-void register_$name_$index(torch::Library& m) {
+TORCHEXT_LIBRARY_IMPL(m, DispatchKey::$key) {
 $impls
 }
 
-const bool registered_$name_$index = library().add($arguments);
-
 """
 
-# what the functions of a dispatch key are called by
-_NAMES = {"FuncTorchBatched": "batching", "FuncTorchVmapMode": "randomness"}
+_KEYS = ("FuncTorchBatched", "FuncTorchVmapMode")
 
 # The functions that a rule asks; what is asked is of an operator's arguments.
 _FUNCTION = """
@@ -66,33 +63,26 @@ def emit(plan: Plan) -> Iterator[File]:
                 namespace=plan.namespace,
                 functions=[text for op, rule in rules for text in _functions(op, rule)],
                 runtime=sorted({_header(rule) for _, rule in rules}),
-                blocks="\n".join(_blocks(plan.namespace, index, rules)).rstrip(),
+                blocks="\n".join(_blocks(plan.namespace, rules)).rstrip(),
             )
             yield File(f"src/batching_{index}.cpp", text, "part")
 
 
-def _blocks(
-    namespace: str, index: int, rules: list[tuple[OperatorPlan, BatchingRule]]
-) -> Iterator[str]:
+def _blocks(namespace: str, rules: list[tuple[OperatorPlan, BatchingRule]]) -> Iterator[str]:
     """The registrations of each dispatch key."""
-    for key, name in _NAMES.items():
-        own = [(op, rule) for op, rule in rules if key in rule.keys]
-        impls = [line for op, rule in own for line in _impl(namespace, op, rule)]
+    for key in _KEYS:
+        impls = [_impl(namespace, op, rule) for op, rule in rules if key in rule.keys]
         if impls:
-            function = f"&register_{name}_{index}"
-            arguments = ["torch::Library::IMPL", f"c10::DispatchKey::{key}", function]
-            block = _BLOCK.replace("$name", name)
-            yield fill(block, index=str(index), impls=impls, arguments=arguments)
+            yield fill(_BLOCK, key=key, impls=impls)
 
 
 def _header(rule: BatchingRule) -> str:
     return f"#include <torchext/generated/{'declared_forms' if rule.form else 'batching'}.h>"
 
 
-def _impl(namespace: str, op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:
-    yield f"  // {op.spec_line}"
+def _impl(namespace: str, op: OperatorPlan, rule: BatchingRule) -> str:
     given = ", ".join(_arguments(namespace, op, rule))
-    yield f'  m.impl("{op.operator.name}", {rule.function}({given}));'
+    return f'  m.impl("{op.operator.name}", {rule.function}({given}));'
 
 
 def _arguments(namespace: str, op: OperatorPlan, rule: BatchingRule) -> list[str]:

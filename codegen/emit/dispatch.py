@@ -7,6 +7,7 @@ The blocks of CUDA keys are compiled where CUDA is; `cpu_fallback` is registered
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from ..cpp.folding import packed
 from ..cpp.template import fill
@@ -14,6 +15,7 @@ from ..output import File, banner
 from ..plan.kernels import Fallback, KernelPlan
 from ..plan.library import OperatorPlan, Plan
 from .spelling.forms import form_text
+from .spelling.headers import kernels_includes, ops_includes
 from .spelling.wrappers import DtypeSets, registered, wrapper_text
 
 _SOURCE = """
@@ -37,11 +39,9 @@ $blocks
 _BLOCK = """
 $begin
 $wrappers
-void register_$key_$index(torch::Library& m) {
+$macro($arguments) {
 $impls
 }
-
-const bool registered_$key_$index = library().$add($arguments);
 $end
 """
 
@@ -85,9 +85,9 @@ def emit(plan: Plan) -> Iterator[File]:
         shard = [op for op in plan.shard(index) if op.kernels]
         if not shard:
             continue
-        groups = sorted({op.group for op in shard if any(map(_calls_kernel, op.kernels))})
+        groups = {op.group for op in shard if any(map(_calls_kernel, op.kernels))}
         structured = [op for op in shard if any(k.structured for k in op.kernels)]
-        called = sorted({op.group for op in structured if any(map(_calls_out, op.kernels))})
+        called = {op.group for op in structured if any(map(_calls_out, op.kernels))}
         has_rules = any(_has_rule(kernel) for op in shard for kernel in op.kernels)
         sets = _dtype_sets(shard)
         shared = [
@@ -96,16 +96,15 @@ def emit(plan: Plan) -> Iterator[File]:
             for wrapper in op.wrappers
             if wrapper.is_shared
         ]
-        items = _by_key(shard).items()
-        blocks = [_block(plan.namespace, index, sets, *item) for item in items]
+        blocks = [_block(*item) for item in _blocks(plan.namespace, shard, sets).items()]
         text = fill(
             _SOURCE,
             banner=banner(__name__, plan.specs),
             namespace=plan.namespace,
             runtime=[f"#include <torchext/{header}.h>" for header in _headers(shard)],
             includes=[
-                *(f"#include <{plan.namespace}/kernels/{group}.h>" for group in groups),
-                *(f"#include <{plan.namespace}/ops/{group}.h>" for group in called),
+                *kernels_includes(plan, groups),
+                *ops_includes(plan, called),
                 *([f"#include <{plan.namespace}/rules_{index}.h>"] if has_rules else []),
             ],
             dtypes=[*(_dtype_set(name, taken) for taken, name in sets.items()), *[""][: len(sets)]],
@@ -152,42 +151,48 @@ def _has_rule(kernel: KernelPlan) -> bool:
     return bool(kernel.expected or (kernel.structured and kernel.structured.has_rule))
 
 
-# a dispatch key, whether the block is compiled only where CUDA is, and whose operators they are
-_Key = tuple[str, bool, str | None]
-_Kernels = list[tuple[OperatorPlan, KernelPlan]]
+@dataclass(frozen=True)
+class _Block:
+    """Kernels that are registered for some dispatch keys."""
+
+    impls: tuple[str, ...]
+    wrappers: tuple[str, ...]  # the functions in their places that serve no other key
+    needs_cuda: bool  # compiled only where CUDA is
+    owner: str | None  # whose operators they are, where another namespace defines them
 
 
-def _by_key(shard: list[OperatorPlan]) -> dict[_Key, _Kernels]:
-    found: dict[_Key, _Kernels] = {}
+def _blocks(namespace: str, shard: list[OperatorPlan], sets: DtypeSets) -> dict[_Block, list[str]]:
+    """What is registered, and for which keys: one block where several have the same."""
+    by_key: dict[tuple[str, bool, str | None], list[tuple[OperatorPlan, KernelPlan]]] = {}
     for op in shard:
         for kernel in op.kernels:
             owner = op.override.namespace if op.override else None
-            found.setdefault((kernel.key, kernel.needs_cuda, owner), []).append((op, kernel))
+            by_key.setdefault((kernel.key, kernel.needs_cuda, owner), []).append((op, kernel))
+    found: dict[_Block, list[str]] = {}
+    for (key, needs_cuda, owner), kernels in by_key.items():
+        impls = tuple(_impl(namespace, op, kernel) for op, kernel in kernels)
+        wrappers = tuple(
+            wrapper_text(namespace, op, wrapper, sets)
+            for op, kernel in kernels
+            if (wrapper := op.wrapper_of(kernel)) and not wrapper.is_shared
+        )
+        found.setdefault(_Block(impls, wrappers, needs_cuda, owner), []).append(key)
     return found
 
 
-def _block(namespace: str, index: int, sets: DtypeSets, key: _Key, kernels: _Kernels) -> str:
-    enum, cuda, owner = key
-    name = enum.lower() if cuda or not enum.endswith("CUDA") else f"{enum.lower()}_fallback"
-    name = f"{owner}_{name}" if owner else name
-    texts = [
-        wrapper_text(namespace, op, wrapper, sets)
-        for op, kernel in kernels
-        if (wrapper := op.wrapper_of(kernel)) and not wrapper.is_shared
-    ]
+def _block(block: _Block, keys: list[str]) -> str:
     return fill(
-        _BLOCK.replace("$key", name),
-        begin=["#ifdef TORCHEXT_WITH_CUDA"] if cuda else [],
-        wrappers="\n".join(texts).rstrip("\n") + "\n" if texts else [],
-        impls=[_impl(namespace, op, kernel) for op, kernel in kernels],
-        add="override_kernels" if owner else "add",
+        _BLOCK,
+        begin=["#ifdef TORCHEXT_WITH_CUDA"] if block.needs_cuda else [],
+        wrappers="\n".join(block.wrappers).rstrip("\n") + "\n" if block.wrappers else [],
+        macro="TORCHEXT_OVERRIDE_IMPL" if block.owner else "TORCHEXT_LIBRARY_IMPL",
         arguments=[
-            f'"{owner}"' if owner else "torch::Library::IMPL",
-            f"c10::DispatchKey::{enum}",
-            f"&register_{name}_{index}",
+            "m",
+            *([f'"{block.owner}"'] if block.owner else []),
+            *(f"DispatchKey::{key}" for key in keys),
         ],
-        index=str(index),
-        end=["#endif // TORCHEXT_WITH_CUDA"] if cuda else [],
+        impls=list(block.impls),
+        end=["#endif // TORCHEXT_WITH_CUDA"] if block.needs_cuda else [],
     )
 
 

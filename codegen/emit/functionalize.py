@@ -23,11 +23,9 @@ $banner
 namespace torchext::generated::$namespace {
 namespace {
 
-void register_traced_forms_$index(torch::Library& m) {
+TORCHEXT_LIBRARY_IMPL(m, DispatchKey::Functionalize) {
 $impls
 }
-
-const bool registered_traced_forms_$index = library().add($arguments);
 
 } // namespace
 } // namespace torchext::generated::$namespace
@@ -43,21 +41,13 @@ def emit(plan: Plan) -> Iterator[File]:
                 _SOURCE,
                 banner=banner(__name__, plan.specs),
                 namespace=plan.namespace,
-                index=str(index),
                 impls=impls,
-                arguments=[
-                    "torch::Library::IMPL",
-                    "c10::DispatchKey::Functionalize",
-                    f"&register_traced_forms_{index}",
-                ],
             )
             yield File(f"src/functionalize_{index}.cpp", text, "part")
 
 
 def _impl(namespace: str, op: OperatorPlan) -> Iterator[str]:
     if op.traced:
-        yield f"  // {op.spec_line}"
         yield f'  m.impl("{op.operator.name}", {form_text(namespace, op.traced)});'
     if op.traced_view:
-        yield f"  // {op.spec_line}"
         yield f'  m.impl("{op.operator.name}", {traced_view_text(namespace, op.traced_view)});'

@@ -82,16 +82,18 @@ def _declarations(operators: list[OperatorPlan]) -> Iterator[str]:
         for space, text in declarations(op, op.structured) if op.structured else ():
             blocks.setdefault(space, []).append(text)
     for space, prototypes in _prototypes(operators).items():
-        for prototype, comments in prototypes.items():
+        for prototype, served in prototypes.items():
+            comments = [f"// {place}: {', '.join(names)}" for place, names in served.items()]
             text = fill(_DECLARATION, comments=comments, prototype=prototype)
             blocks.setdefault(space, []).append(text)
     for space, texts in blocks.items():
         yield fill(_NAMESPACE, namespace=space, prototypes="\n".join(texts).rstrip())
 
 
-def _prototypes(operators: list[OperatorPlan]) -> dict[str, dict[str, list[str]]]:
-    """Namespace and prototype to a comment for each operator and key."""
-    found: dict[str, dict[str, list[str]]] = {}
+def _prototypes(operators: list[OperatorPlan]) -> dict[str, dict[str, dict[str, list[str]]]]:
+    """Namespace, prototype, and line of the spec with a dispatch key, to the operators that the
+    kernel serves there."""
+    found: dict[str, dict[str, dict[str, list[str]]]] = {}
     for op in operators:
         for kernel in op.kernels:
             if not kernel.function or not kernel.is_declared:
@@ -99,7 +101,8 @@ def _prototypes(operators: list[OperatorPlan]) -> dict[str, dict[str, list[str]]
             space, _, name = kernel.function.rpartition("::")
             signature = kernel.declared
             prototype = signature.prototype(name) if signature else _BOXED.replace("$name", name)
-            comment = f"// {op.spec_line}: {kernel.key}: {op.schema}"
-            comment += "" if signature else " (boxed: a type in it has no C++ spelling)"
-            found.setdefault(space, {}).setdefault(prototype, []).append(comment)
+            served = found.setdefault(space, {}).setdefault(prototype, {})
+            boxed = "" if signature else " (boxed: a type in it has no C++ spelling)"
+            names = served.setdefault(f"{op.spec_line}: {kernel.key}", [])
+            names.append(f"{op.operator.name}{boxed}")
     return found

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..cpp.folding import packed
+from ..cpp.folding import WIDTH, packed
 from ..cpp.template import fill
 from ..output import File, banner, own_includes
 from ..plan.autograd import NodePlan, SavedKind
 from ..plan.library import OperatorPlan, Plan
 from .spelling.gradients import gradient_block
+from .spelling.headers import ops_includes
 from .spelling.saved import member_type, parameter
 
 _HEADER = """
@@ -63,17 +64,12 @@ $instances
 
 _DEFINITION = """
 // $location: $schema
-static variable_list $function($parameters) {
-  Gradients outputs({$sizes});
-  if (!any_defined($incoming)) {
-    return outputs.taken();
-  }
+static void $function($parameters) {
 $zeros
 $locals
 $try
 $gradients
 $catch
-  return outputs.taken();
 }
 
 NodeDefinition<$parts>
@@ -112,10 +108,10 @@ def _includes(plan: Plan, index: int, shard: list[tuple[OperatorPlan, NodePlan]]
     """The nodes of the shard, and the operators of this library that its formulas call."""
     groups = plan.group_of_api
     calls = {name for _, node in shard for name in node.calls}
-    called = sorted({groups[name] for name in calls if name in groups})
+    called = {groups[name] for name in calls if name in groups}
     return [
         f"#include <{plan.namespace}/nodes_{index}.h>",
-        *(f"#include <{plan.namespace}/ops/{group}.h>" for group in called),
+        *ops_includes(plan, called),
         *own_includes(plan.formula_headers),
     ]
 
@@ -136,19 +132,24 @@ def _definition(space: str, op: OperatorPlan, node: NodePlan) -> str:
         function=function,
         parameters=_parameters(node),
         name=node.name,
-        sizes=[f"{e.argument}_size" if e.is_list else "1" for e in node.edges],
-        incoming=_incoming(node),
         zeros=_zeros(node),
         locals=list(_grads(node)),
         gradients=[gradient_block(node, g) for g in node.gradients],
         **_explained(f"{space}::{op.operator.name}", node),
-        parts=packed([f"&{function}", *_parts(node)]),
+        parts=_together([f"&{function}", *_parts(node)]),
     )
 
 
+def _together(parts: list[str]) -> str:
+    line = ", ".join(parts)
+    return line if len(f"NodeDefinition<{line}>") <= WIDTH else packed(parts)
+
+
 def _parameters(node: NodePlan) -> list[str]:
-    """What the gradients are computed from: grads, which are needed, sizes of lists, the saved."""
+    """Where gradients go, and what they are computed from: grads, which are needed, sizes of lists,
+    what was saved."""
     found = [
+        "Gradients& outputs",
         f"const variable_list& {_incoming(node)}",
         f"const ::std::array<bool, {len(node.edges)}>& needs",
     ]

@@ -10,6 +10,7 @@ from ..cpp.signatures import Signature
 from ..cpp.template import fill
 from ..output import File, banner
 from ..plan.library import OperatorPlan, Plan
+from .spelling.headers import ops_includes
 from .spelling.lists import passed
 
 _HEADER = """
@@ -101,9 +102,7 @@ def emit(plan: Plan) -> Iterator[File]:
                 _SOURCE,
                 banner=head,
                 namespace=space,
-                includes=[
-                    f"#include <{space}/ops/{g}.h>" for g in sorted({o.group for o in shard})
-                ],
+                includes=ops_includes(plan, {op.group for op in shard}),
                 handles=packed(f"operators::{op.handle}" for op in shard),
             )
             yield File(f"src/ops_{index}.cpp", text, "part")

@@ -32,12 +32,9 @@ $classes
 
 _CLASS = """
 // $location: $schema
-add_class<$name>(
-    classes,
-    "$name",
-    {
-        $properties
-    });
+add_class<$name>(classes, "$name", {
+    $properties
+});
 """
 
 _CLASS_WITHOUT_PROPERTIES = """

@@ -82,12 +82,10 @@ $values
 
 _KERNEL = """
 $prototype {
-  // clang-format off
   AT_DISPATCH_SWITCH(
       common_dtype(),
       "$name",
 $cases);
-  // clang-format on
 }
 """
 

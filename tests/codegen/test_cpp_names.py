@@ -71,7 +71,7 @@ def functions(folder: Path) -> Iterator[tuple[str, str, str]]:
         for path in sorted((folder / "src").glob(f"{kind}_*.cpp")):
             text = _NO_CODE.sub("", path.read_text(encoding="utf-8"))
             for match in _FUNCTION.finditer(text):
-                if not match[1].startswith(("register_", "add_")):
+                if not match[1].startswith(("TORCHEXT_", "add_")):
                     yield match.groups()
 
 

@@ -16,11 +16,9 @@ _NAMESPACE_OR_KERNEL = re.compile(
     r"^namespace ([\w:]+) \{$|((?:^// \S+:\d+: \w+: .*\n)+)((?:.|\n)*?);$", re.MULTILINE
 )
 _BLOCK = re.compile(
-    r"^void (register_\w+)\(torch::Library& m\) \{\n(.*?)\n\}\n"
-    r"\s*const bool \w+ =\s*library\(\)\.add\(\s*torch::Library::IMPL,\s*"
-    r"c10::DispatchKey::(\w+),\s*&\1\s*\);",
-    re.MULTILINE | re.DOTALL,
+    r"^TORCHEXT_LIBRARY_IMPL\(\s*m,([^)]*)\) \{\n(.*?)\n\}$", re.MULTILINE | re.DOTALL
 )
+_KEY = re.compile(r"DispatchKey::(\w+)")
 _IMPL = re.compile(r'm\.impl\(\s*"([^"]*)",\s*(.*?)\);\n', re.DOTALL)
 _TEMPLATE = r"(?:template <([^\n]*)>\n)?"
 _WRAPPER = re.compile(
@@ -34,6 +32,7 @@ _STRUCTURED = re.compile(
 _CHECK = re.compile(r'check_same_device(?:<kHome>)?\(\s*"\S+",\s*"([^"]*)",\s*([^()]*?)\s*\);')
 _GUARD = re.compile(r"SelectedDevice<\w+(?:::\w+)?> guard\(\s*(\w+)[\w\s,]*\)")
 _CONTINUED = re.compile(r"\n *//     (?=\S)")  # a comment that is too long for its line
+_JOINED = re.compile(r'"\n *"')  # a string that is
 # torchgen leaves these to lists of ATen and functorch, or decides when it runs.
 _NOT_OF_TORCHGEN = "Batched FuncTorchBatchedDecomposition FuncTorchVmapMode Functionalize".split()
 _WITH_CUDA = re.compile(r"^#ifdef TORCHEXT_WITH_CUDA$(.*?)^#endif", re.MULTILINE | re.DOTALL)
@@ -78,9 +77,7 @@ class Output:
                     space = match.group(1)
                     continue
                 function = _function(match.group(3), f"{space}::")
-                for comment in match.group(2).splitlines():
-                    key, op = _key_and_operator(comment)
-                    place = (op, key)
+                for place in _served(match.group(2)):
                     assert place not in found, f"{place} is declared twice"
                     found[place] = function
         return found
@@ -94,12 +91,13 @@ class Output:
             structured = {name for _, name in _STRUCTURED.findall(text)}
             for block in _BLOCK.finditer(text):
                 needs_cuda = any(start < block.start() < end for start, end in cuda)
-                for op, payload in _IMPL.findall(block.group(2) + "\n"):
-                    place = (op, block.group(3))
+                keys = _KEY.findall(block.group(1))
+                impls = _IMPL.findall(block.group(2) + "\n")
+                for place, payload in [((op, key), p) for key in keys for op, p in impls]:
                     if place[1] in _NOT_OF_TORCHGEN:
                         registered = _registration(payload, wrappers, needs_cuda)
                         kind = "Explicit" if place[1] == "Batched" else "Implicit"
-                        composite = found[op, f"Composite{kind}Autograd"]
+                        composite = found[place[0], f"Composite{kind}Autograd"]
                         assert registered.function == composite.function
                         continue
                     if re.search(
@@ -116,8 +114,8 @@ class Output:
 
 
 def unfolded(text: str) -> str:
-    """The text with each comment in one line."""
-    return _CONTINUED.sub(" ", text)
+    """The text with each comment and string in one line."""
+    return _JOINED.sub("", _CONTINUED.sub(" ", text))
 
 
 def _name_of(payload: str) -> str:
@@ -133,10 +131,13 @@ def _only_returns(text: str, payload: str) -> bool:
     return found is not None and not re.search("native::|kKernel", found.group(1))
 
 
-def _key_and_operator(comment: str) -> tuple[str, str]:
-    match = re.match(r"// \S+:\d+: (\w+): ([^(]+)\(", comment)
-    assert match, comment
-    return match.group(1), match.group(2)
+def _served(comments: str) -> Iterator[tuple[str, str]]:
+    """The operators and dispatch keys that the comments above a kernel name."""
+    for comment in comments.splitlines():
+        match = re.match(r"// \S+:\d+: (\w+): (.*)", comment)
+        assert match, comment
+        for op in match.group(2).split(", "):
+            yield op.partition(" ")[0], match.group(1)
 
 
 def _function(prototype: str, prefix: str = "") -> Function:

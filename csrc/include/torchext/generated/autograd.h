@@ -220,7 +220,8 @@ inline variable_list kept(at::TensorList gradients) {
 class Gradients {
  public:
   /// With the number of gradients of each argument.
-  explicit Gradients(std::initializer_list<size_t> sizes) {
+  template <size_t N>
+  explicit Gradients(const std::array<size_t, N>& sizes) {
     for (const size_t size : sizes) {
       ends_.push_back((ends_.empty() ? 0 : ends_.back()) + size);
     }

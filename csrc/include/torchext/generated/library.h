@@ -6,6 +6,7 @@
 #pragma once
 
 #include <exception>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -20,6 +21,8 @@
 
 namespace torchext {
 inline namespace v1 {
+
+using c10::DispatchKey;
 
 /// TORCH_FN of an instance of a template, which has commas.
 template <auto kFunction>
@@ -43,12 +46,24 @@ class OperatorLibrary {
     });
   }
 
+  /// Run one that registers kernels, for each of these keys.
+  bool add(std::initializer_list<c10::DispatchKey> keys, Fill fill) noexcept {
+    bool added = true;
+    for (const c10::DispatchKey key : keys) {
+      added = add(torch::Library::IMPL, key, fill) && added;
+    }
+    return added;
+  }
+
   /// The same for operators that another namespace defines, in place of the kernels that they have.
-  bool override_kernels(const char* of, c10::DispatchKey key, Fill fill) noexcept {
+  bool override_kernels(
+      const char* of, std::initializer_list<c10::DispatchKey> keys, Fill fill) noexcept {
     return attempt([&] {
       const QuietOverride quiet;
-      parts_.emplace_back(torch::Library::IMPL, of, key, path_.c_str(), 0);
-      fill(parts_.back());
+      for (const c10::DispatchKey key : keys) {
+        parts_.emplace_back(torch::Library::IMPL, of, key, path_.c_str(), 0);
+        fill(parts_.back());
+      }
     });
   }
 
@@ -111,3 +126,18 @@ class OperatorLibrary {
     return torchext::generated::ns::library().error();                          \
   }                                                                             \
   static_assert(true, "")
+
+/// `TORCHEXT_LIBRARY_IMPL(m, key, ...) { m.impl(...); }` registers kernels for each of some dispatch
+/// keys, as TORCH_LIBRARY_IMPL does for one; it stands where `library()` is the shared object's.
+#define TORCHEXT_LIBRARY_IMPL(m, ...) \
+  TORCHEXT_LIBRARY_IMPL_(m, library().add, C10_UID, {__VA_ARGS__})
+
+/// The same of operators that another namespace defines.
+#define TORCHEXT_OVERRIDE_IMPL(m, of, ...) \
+  TORCHEXT_LIBRARY_IMPL_(m, library().override_kernels, C10_UID, of, {__VA_ARGS__})
+
+#define TORCHEXT_LIBRARY_IMPL_(m, add, uid, ...)                           \
+  static void C10_CONCATENATE(fill_, uid)(torch::Library&);                \
+  [[maybe_unused]] static const bool C10_CONCATENATE(filled_, uid) =       \
+      add(__VA_ARGS__, &C10_CONCATENATE(fill_, uid));                      \
+  void C10_CONCATENATE(fill_, uid)(torch::Library & m)

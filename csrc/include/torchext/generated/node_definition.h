@@ -122,7 +122,39 @@ struct Edges {
     return {size(node, kSizes)...};
   }
 
+  /// The same from the arguments of the node's function, where those of lists follow the flags.
+  template <typename Needs, typename... Rest>
+  static std::array<size_t, sizeof...(kSizes)> among(const Needs& /*needs*/, const Rest&... rest) {
+    return chosen(std::tie(rest...), std::make_index_sequence<sizeof...(kSizes)>());
+  }
+
  private:
+  static constexpr std::array<bool, sizeof...(kSizes)> kIsList{
+      !std::is_same_v<decltype(kSizes), int>...};
+
+  static constexpr size_t lists_before(size_t index) {
+    size_t count = 0;
+    for (size_t i = 0; i < index; ++i) {
+      count += kIsList[i] ? 1 : 0;
+    }
+    return count;
+  }
+
+  template <typename Rest, size_t... kIndices>
+  static std::array<size_t, sizeof...(kSizes)> chosen(
+      const Rest& rest, std::index_sequence<kIndices...> /*indices*/) {
+    return {size_among<kIndices>(rest)...};
+  }
+
+  template <size_t kIndex, typename Rest>
+  static size_t size_among([[maybe_unused]] const Rest& rest) {
+    if constexpr (kIsList[kIndex]) {
+      return std::get<lists_before(kIndex)>(rest);
+    } else {
+      return 1;
+    }
+  }
+
   template <typename Node>
   static size_t size(const Node& /*node*/, int one) {
     return static_cast<size_t>(one);
@@ -137,9 +169,28 @@ struct Edges {
 /// Whether the last backward runs, for formulas that ask.
 struct RetainVariables {};
 
+namespace detail {
+
+/// A function that stores gradients as one that returns them: none where it would be given none.
+template <auto kStore, typename EdgeSizes, typename Function = decltype(kStore)>
+struct Returning;
+
+template <auto kStore, typename EdgeSizes, typename... Arguments>
+struct Returning<kStore, EdgeSizes, void (*)(Gradients&, const variable_list&, Arguments...)> {
+  static variable_list call(const variable_list& grads, Arguments... arguments) {
+    Gradients outputs(EdgeSizes::among(arguments...));
+    if (any_defined(grads)) {
+      kStore(outputs, grads, arguments...);
+    }
+    return outputs.taken();
+  }
+};
+
+} // namespace detail
+
 template <auto kGradients, typename EdgeSizes, typename... Members>
 struct NodeDefinition {
-  static constexpr auto kFunction = kGradients;
+  static constexpr auto kFunction = &detail::Returning<kGradients, EdgeSizes>::call;
   using Sizes = EdgeSizes;
   static constexpr bool kHasVariables = (Members::kIsVariable || ...);
   static constexpr bool kHasLists = (Members::kIsList || ...);

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Long lines of generated C++: what is broken means the same, and every part of a formula stands on
+the formula's line of its spec."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codegen.cpp.folding import WIDTH, fold
+
+LINE = '#line 7 "derivatives.yaml"'
+_WORDS = st.sampled_from(
+    ["a", "+", "grad.sum(0, true)", "*", "::at::where(x > 0, x, y)", "?", ":", "1'000", "'x'"]
+)
+_TEXTS = st.text("ab '(),:?\\", max_size=30).map(
+    lambda text: '"' + text.replace("\\", "\\\\") + '"'
+)
+
+
+def tokens(text: str) -> str:
+    """A text without its directives, and without spaces outside of strings."""
+    without = re.sub(r"^#line .*\n?", "", text, flags=re.MULTILINE)
+    parts = re.split(r'("(?:[^"\\]|\\.)*")', without)
+    return "".join(p if index % 2 else "".join(p.split()) for index, p in enumerate(parts))
+
+
+@given(st.lists(_WORDS | _TEXTS, min_size=1, max_size=60))
+def test_a_folded_formula_is_the_same_formula(words: list[str]) -> None:
+    line = f"    outputs.store(0, {' '.join(words)});"
+    folded = fold(f"{LINE}\n{line}\n#line restored")
+    assert tokens(folded) == tokens(line)
+    *parts, restored = folded.split("\n")
+    assert restored == "#line restored"
+    assert set(parts[::2]) == {LINE}
+    assert all(len(part) <= WIDTH or len(part.split()) < 3 for part in parts[1::2])
+
+
+def test_a_formula_stands_behind_what_it_is_assigned_to_where_that_is_enough() -> None:
+    value = f"{'x' * 45} + {'y' * 40};"
+    folded = fold(f"{LINE}\n    result_tangent = {value}")
+    assert folded == f"{LINE}\n    result_tangent =\n{LINE}\n        {value}"
+
+
+@pytest.mark.parametrize(
+    "unbroken", [f'f(R"({"a " * 60})")', f"AT_DISPATCH_ALL_TYPES({'a, ' * 40}b)"]
+)
+def test_no_directive_stands_in_a_raw_string_or_among_the_arguments_of_a_macro(unbroken) -> None:
+    assert fold(f"{LINE}\n{unbroken}") == f"{LINE}\n{unbroken}"
+
+
+def test_a_long_string_is_several_that_are_joined() -> None:
+    text = " ".join(f"Tensor a{index}" for index in range(40))
+    folded = fold(f'  m.def("{text}", {{at::Tag::core}});')
+    assert all(len(line) <= WIDTH for line in folded.split("\n"))
+    assert "".join(re.findall(r'"(.*)"', folded)) == text
