@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sixty-eight entries of PyTorch's derivatives.yaml, mirrored and compared with aten everywhere.
+"""Forty-one entries of PyTorch's derivatives.yaml, mirrored and compared with aten everywhere.
 
-`make upstream` does it for all of them; this sample is varied over what formulas use.
+`make upstream` does it for all of them; this sample is varied over what formulas use, with
+one entry for each way of using it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from .calls import Overload
 BUILD = Path(__file__).absolute().parents[2] / "build" / "tests" / "upstream"
 # What aten lacks as well, so that fewer than all can be compared.
 AT_LEAST = {
-    "schema": (75, 7), "value": (75, 7), "flags": (75, 7), "reverse": (75, 7), "forward": (70, 7),
-    "double": (70, 6), "writes": (15, 6),  # to what stands in a list of views aten writes nothing
+    "schema": (43, 7), "value": (43, 7), "flags": (43, 7), "reverse": (43, 7), "forward": (41, 7),
+    "double": (40, 6), "writes": (10, 6),  # to what stands in a list of views aten writes nothing
 }  # fmt: skip
 VIEWS = 7
 

@@ -5,20 +5,14 @@ from setuptools import setup
 
 from torchext.build import BuildExtension, OpLibrary
 
-MACROS = {
-    "other_schema": (),
-    "unknown_operator": ("TWO_ARGUMENTS",),
-    "hidden_parts": ("TWO_ARGUMENTS",),
-    "late_failure": ("FAILS_LATE",),
-}
+NAMES = ("other_schema", "unknown_operator", "hidden_parts", "late_failure")
 libraries = [
     OpLibrary(
         name,
         namespace=name,
         native_functions=f"{name}.yaml",
-        sources=["kernels.cpp"],
-        define_macros=[("LIBRARY", name), *((macro, None) for macro in macros)],
+        sources=[f"{name}.cpp"],
     )
-    for name, macros in MACROS.items()
+    for name in NAMES
 ]
 setup(name="refused", ext_modules=libraries, cmdclass={"build_ext": BuildExtension})

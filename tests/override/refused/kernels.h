@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The kernels of each library here: LIBRARY is its namespace.
+// The kernels of each library here, whose own file includes this one: LIBRARY is its namespace.
 #include <ATen/core/Tensor.h>
 #include <c10/core/Scalar.h>
 
