@@ -195,7 +195,7 @@ def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -
         "python_parts": files.paths("python_part"),
         "python": files.paths("python"),
         "kernels": _kernels(plan),
-        "falls_back": any(kernel.fallback for op in plan.operators for kernel in op.kernels),
+        "falls_back": any(kernel.falls_back for op in plan.operators for kernel in op.kernels),
     }
     if rejected is not None:
         manifest["rejected"] = rejected
@@ -206,15 +206,15 @@ def _kernels(plan: Plan) -> list[dict[str, str]]:
     """What the build says of a kernel that is missing or has another signature."""
     return [
         {
-            "name": kernel.function,
-            "prototype": kernel.declared.prototype(kernel.function) if kernel.declared else "",
+            "name": kernel.own,
+            "prototype": kernel.declared.prototype(kernel.own) if kernel.declared else "",
             "schema": op.schema,
             "location": op.spec_line,
             "key": kernel.key,
         }
         for op in plan.operators
         for kernel in op.kernels
-        if kernel.function and kernel.is_declared
+        if kernel.own and kernel.is_declared
     ] + [
         {
             "name": f"{class_}::{name}",

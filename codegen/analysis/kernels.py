@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ..cpp import names as cpp_names
 from ..errors import Errors
-from ..plan.kernels import Fallback, KernelPlan
+from ..plan.kernels import AuthorKernel, Autocast, Boxed, KernelPlan, WrittenMeta
 from ..spec.dispatch_keys import BACKENDS, COMPOSITE_KEYS, is_guarded, needs_cuda
 from ..spec.model import FALLBACK, DispatchEntry, Operator
 from .argument_checks import with_argument_checks
@@ -33,7 +33,7 @@ def falls_back(key: str, kernels: Iterable[KernelPlan], called: Iterable[Operato
     none for the key, by that of an operator that its generated kernel calls."""
     own = [kernel for kernel in kernels if kernel.key == key]
     if own:
-        return any(kernel.fallback for kernel in own)
+        return any(kernel.falls_back for kernel in own)
     entries = [entry for op in called if op for entry in op.dispatch or ()]
     return any(entry.key == key and entry.kernel == FALLBACK for entry in entries)
 
@@ -57,7 +57,7 @@ def kernels_of(
         if not allocates(source):
             entries = [e for e in entries if not takes_results(e)] + _fallbacks(operator, source)
         elif operator is not source and (form := forms.declared(operator)) is not None:
-            generated += (KernelPlan("CompositeExplicitAutograd", "", None, declared_form=form),)
+            generated += (KernelPlan("CompositeExplicitAutograd", form),)
     elif group is not None:
         signature = signature_of(operator)
         assert signature is not None  # StructuredAnalysis asked
@@ -65,7 +65,7 @@ def kernels_of(
         if operator is not group.out:
             entries += _fallbacks(operator, group.out)
     elif (form := forms.declared(operator)) is not None:
-        generated = (KernelPlan("CompositeExplicitAutograd", "", None, declared_form=form),)
+        generated = (KernelPlan("CompositeExplicitAutograd", form),)
     generated += _autocast(operator, errors)
     keys = {entry.key for entry in (*entries, *generated)}
     _check_dispatch(operator, entries, keys, errors)
@@ -90,9 +90,9 @@ def speaking(kernels: Iterable[KernelPlan]) -> tuple[KernelPlan, ...]:
 
 def _may_call(kernel: KernelPlan) -> bool:
     """Whether an author's function runs that calls operators by the dispatcher."""
-    call = kernel.structured
-    is_own = kernel.function or (call and (call.kernel_function or call.runs_impl))
-    is_composite = kernel.key in COMPOSITE_KEYS or not kernel.is_declared
+    call, author = kernel.structured, kernel.author
+    is_own = author or (call and (call.kernel_function or call.runs_impl))
+    is_composite = kernel.key in COMPOSITE_KEYS or (author and not author.is_declared)
     return bool(is_own and is_composite and kernel.signature)
 
 
@@ -110,8 +110,7 @@ def _math_bits(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iterator[
     if passes or writes or (has_gaps and not func.is_view):
         for key in (*_MATH_BITS, "ZeroTensor") if passes else _MATH_BITS:
             if key not in own:
-                kernel = KernelPlan(key, "", None, is_declared=False)
-                yield dataclasses.replace(kernel, is_fallthrough=passes, is_without_bit=not passes)
+                yield KernelPlan(key, Boxed.FALLTHROUGH if passes else Boxed.WITHOUT_BIT)
 
 
 def _written_meta(namespace: str, operator: Operator, keys: set[str]) -> tuple[KernelPlan, ...]:
@@ -125,16 +124,9 @@ def _written_meta(namespace: str, operator: Operator, keys: set[str]) -> tuple[K
     signature = signature_of(operator)
     if signature is None:
         return ()
-    results = returned(operator, signature)
-    kernel = KernelPlan(
-        "Meta",
-        "",
-        signature,
-        device_checks=checked_tensors(operator, signature),
-        returned=results,
-        is_declared=False,
-        expected=expected(namespace, operator),
-    )
+    runs = WrittenMeta(returned(operator, signature), expected(namespace, operator))
+    checks = checked_tensors(operator, signature)
+    kernel = KernelPlan("Meta", runs, signature, device_checks=checks)
     return tuple(with_argument_checks(operator, (kernel,)))
 
 
@@ -145,9 +137,15 @@ def _legacy_batched(operator: Operator, kernels: tuple[KernelPlan, ...]) -> Iter
     if operator.func.is_view and not operator.func.mutated and _LEGACY_BATCHED not in own:
         for kernel in kernels:
             if kernel.key == "CompositeExplicitAutograd":
-                yield dataclasses.replace(
-                    kernel, key=_LEGACY_BATCHED, is_declared=False, view_function="batched_view"
-                )
+                yield _on(_LEGACY_BATCHED, kernel, view_function="batched_view")
+
+
+def _on(key: str, kernel: KernelPlan, **changes: str) -> KernelPlan:
+    """An author's kernel of one key on another one too."""
+    if kernel.author is None:
+        return dataclasses.replace(kernel, key=key)
+    runs = dataclasses.replace(kernel.author, is_declared=False, **changes)
+    return dataclasses.replace(kernel, key=key, runs=runs)
 
 
 def _decompositions(
@@ -160,14 +158,14 @@ def _decompositions(
         if kernel.key != "CompositeImplicitAutograd":
             continue
         if operator.vmap is None and not own & {_BATCHED, "FuncTorchBatched"}:
-            yield dataclasses.replace(kernel, key=_BATCHED, is_declared=False)
+            yield _on(_BATCHED, kernel)
             is_alone = own == {"CompositeImplicitAutograd"}  # no autocast, no formula is above it
             if is_alone and not operator.func.is_out:
                 # Where no argument is batched its parts may draw random numbers all the same.
-                yield dataclasses.replace(kernel, key=_UNDER_VMAP, is_declared=False)
+                yield _on(_UNDER_VMAP, kernel)
         has_aliases = operator.func.mutated or operator.func.is_view
         if has_aliases and not is_traced and "Functionalize" not in own:
-            yield dataclasses.replace(kernel, key="Functionalize", is_declared=False)
+            yield _on("Functionalize", kernel)
 
 
 def named_kernels(namespace: str, operator: Operator, errors: Errors) -> tuple[KernelPlan, ...]:
@@ -190,8 +188,7 @@ def _autocast(operator: Operator, errors: Errors) -> tuple[KernelPlan, ...]:
         if entry.key in _AUTOCAST or entry.key == "Autocast":
             errors.add(entry.location, f"'autocast' has a kernel for {entry.key}")
     return tuple(
-        KernelPlan(key, "", None, autocast=(operator.autocast, device))
-        for key, device in _AUTOCAST.items()
+        KernelPlan(key, Autocast(operator.autocast, device)) for key, device in _AUTOCAST.items()
     )
 
 
@@ -264,27 +261,24 @@ def _kernel(namespace: str, operator: Operator, entry: DispatchEntry) -> KernelP
     cuda = needs_cuda(entry.key)
     if entry.kernel == FALLBACK:
         is_free = operator.device_check == "NoCheck"
-        fallback = Fallback.NOTHING if is_free else Fallback.ONE_DEVICE
-        return KernelPlan(entry.key, "", None, fallback=fallback)
+        return KernelPlan(entry.key, Boxed.CPU_FALLBACK_OF_ANY if is_free else Boxed.CPU_FALLBACK)
     function = cpp_names.kernel(namespace, entry.kernel)
     signature = signature_of(operator, symint=entry.takes_symint)
     if signature is None:
-        return KernelPlan(entry.key, function, signature, needs_cuda=cuda)
+        return KernelPlan(entry.key, AuthorKernel(function), needs_cuda=cuda)
     guarded = is_guarded(entry.key)
     arguments = laid_out(operator, entry.key)
-    return KernelPlan(
-        entry.key,
+    runs = AuthorKernel(
         function,
-        signature,
-        device_checks=checked_tensors(operator, signature) if guarded else (),
         device_guard=guarded_parameters(operator, signature) if guarded else (),
-        needs_cuda=cuda,
         laid_out=arguments,
         returned=returned(operator, signature) if any(a.is_written for a in arguments) else None,
         optionals=optional_tensors(operator),
         expected=expected(namespace, operator),
         viewed=_viewed(operator) if entry.key != "CompositeImplicitAutograd" else (),
     )
+    checks = checked_tensors(operator, signature) if guarded else ()
+    return KernelPlan(entry.key, runs, signature, device_checks=checks, needs_cuda=cuda)
 
 
 def _viewed(operator: Operator) -> tuple[str, ...]:

@@ -230,14 +230,16 @@ def _check_handles(plans: list[OperatorPlan], errors: Errors) -> None:
 def _with_casts(plans: list[OperatorPlan]) -> list[OperatorPlan]:
     """Mark the kernels whose name alone does not tell which C++ overload is meant."""
     types: dict[str, set[str]] = {}
-    for kernel in (k for plan in plans for k in plan.kernels if k.signature):
-        types.setdefault(kernel.function, set()).add(kernel.declared.type)
+    for kernel in (kernel for plan in plans for kernel in plan.kernels):
+        if kernel.declared and kernel.function:
+            types.setdefault(kernel.function, set()).add(kernel.declared.type)
     overloaded = {name for name, found in types.items() if len(found) > 1}
 
     def marked(kernel: KernelPlan) -> KernelPlan:
         if kernel.function not in overloaded:
             return kernel
-        return dataclasses.replace(kernel, is_overloaded=True)
+        runs = dataclasses.replace(kernel.runs, is_overloaded=True)
+        return dataclasses.replace(kernel, runs=runs)
 
     return [dataclasses.replace(p, kernels=tuple(map(marked, p.kernels))) for p in plans]
 

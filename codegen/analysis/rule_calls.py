@@ -6,6 +6,7 @@ The kernels are plain functions that are given their results last.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 from ..cpp import names as cpp_names
@@ -175,7 +176,7 @@ def rule_kernels(namespace: str, operator: Operator, source: Operator) -> tuple[
             found.append(_kernel(namespace, operator, source, signature, entry))
     call = _call(operator, source, "Meta", rule)
     checks = checked_tensors(operator, signature)
-    return (*found, KernelPlan("Meta", "", signature, device_checks=checks, structured=call))
+    return (*found, KernelPlan("Meta", call, signature, device_checks=checks))
 
 
 def _kernel(
@@ -189,22 +190,14 @@ def _kernel(
     )
     labels = {cpp_names.parameter_name(a.name) for a in _inputs(source)}
     inputs = (Parameter(p.type, p.name) for p in own.parameters if p.name in labels)
-    guarded = is_guarded(entry.key)
+    rule, key = _class_name(namespace, source), entry.key
+    call = _call(operator, source, key, rule, function, entry.takes_symint)
     return KernelPlan(
-        entry.key,
-        function,
+        key,
+        dataclasses.replace(call, kernel_type=Signature("void", (*inputs, *outputs))),
         signature,
-        device_checks=checked_tensors(operator, signature) if guarded else (),
-        needs_cuda=needs_cuda(entry.key),
-        structured=_call(
-            operator,
-            source,
-            entry.key,
-            _class_name(namespace, source),
-            function,
-            entry.takes_symint,
-        ),
-        takes_results=Signature("void", (*inputs, *outputs)),
+        device_checks=checked_tensors(operator, signature) if is_guarded(key) else (),
+        needs_cuda=needs_cuda(key),
     )
 
 

@@ -33,14 +33,12 @@ def structured_kernels(
         for key in kernel.keys:
             call = _call(group, operator, key, kernel.name)
             own, cuda = checks if is_guarded(key) else (), needs_cuda(key)
-            found.append(
-                KernelPlan(key, "", signature, device_checks=own, needs_cuda=cuda, structured=call)
-            )
+            found.append(KernelPlan(key, call, signature, device_checks=own, needs_cuda=cuda))
     keys = ("Meta",) if operator is group.out else ("Meta", COMPOSITE)
     for key in keys:
         call = _call(group, operator, key, group.plan.meta_class)
         own = checks if key == "Meta" else ()
-        found.append(KernelPlan(key, "", signature, device_checks=own, structured=call))
+        found.append(KernelPlan(key, call, signature, device_checks=own))
     return tuple(found)
 
 

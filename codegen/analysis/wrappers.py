@@ -8,12 +8,12 @@ import dataclasses
 from collections.abc import Iterable
 
 from ..plan.calls import StructuredCall
-from ..plan.kernels import KernelPlan, WrapperPlan
+from ..plan.kernels import AuthorKernel, KernelPlan, WrapperPlan
 
 
 def wrappers_of(handle: str, kernels: Iterable[KernelPlan]) -> tuple[WrapperPlan, ...]:
     """The functions for all of an operator's kernels that need one."""
-    own = [k for k in kernels if k.signature and (k.is_wrapped or k.structured)]
+    own = [kernel for kernel in kernels if kernel.is_wrapped]
     groups: dict[KernelPlan, list[KernelPlan]] = {}
     for kernel in sorted(own, key=_is_ruled_meta):
         shape = _alike(_with_checks_of(own, kernel))
@@ -41,34 +41,28 @@ def _with_checks_of(others: Iterable[KernelPlan], kernel: KernelPlan) -> KernelP
     for other in others if kernel.key == "CPU" else ():
         is_like = bool(other.structured) == bool(kernel.structured)
         if is_like and (other.device_checks or other.device_guard):
-            return dataclasses.replace(
-                kernel, device_checks=other.device_checks, device_guard=other.device_guard
-            )
+            runs = kernel.runs
+            if isinstance(runs, AuthorKernel):
+                runs = dataclasses.replace(runs, device_guard=other.device_guard)
+            return dataclasses.replace(kernel, device_checks=other.device_checks, runs=runs)
     return kernel
 
 
 def _alike(kernel: KernelPlan) -> KernelPlan:
     """What kernels that share a function have in common."""
-    call = kernel.structured
-    return dataclasses.replace(
-        kernel,
-        key="",
-        function="native" if kernel.function else "",
-        needs_cuda=False,
-        is_overloaded=False,
-        is_declared=True,
-        takes_results=None,
-        structured=call and _alike_call(call),
-    )
-
-
-def _alike_call(call: StructuredCall) -> StructuredCall:
-    return dataclasses.replace(
-        call,
-        home="",
-        meta_class=call.meta_class if call.has_rule else "",
-        kernel_function=call.kernel_function and "native",
-    )
+    runs = kernel.runs
+    if isinstance(runs, AuthorKernel):
+        runs = dataclasses.replace(runs, function="native", is_overloaded=False, is_declared=True)
+    elif isinstance(runs, StructuredCall):
+        runs = dataclasses.replace(
+            runs,
+            home="",
+            meta_class=runs.meta_class if runs.has_rule else "",
+            kernel_function=runs.kernel_function and "native",
+            kernel_type=None,
+            is_overloaded=False,
+        )
+    return dataclasses.replace(kernel, key="", needs_cuda=False, runs=runs)
 
 
 def _on_meta(kernel: KernelPlan) -> KernelPlan | None:
@@ -85,4 +79,4 @@ def _on_meta(kernel: KernelPlan) -> KernelPlan | None:
         separated=(),
         laid_out=(),
     )
-    return dataclasses.replace(kernel, function="", structured=alone)
+    return dataclasses.replace(kernel, runs=alone)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from ..cpp.folding import packed
 from ..cpp.template import fill
 from ..output import File, banner
-from ..plan.kernels import Fallback, KernelPlan
+from ..plan.calls import DeclaredForm
+from ..plan.kernels import Autocast, Boxed, KernelPlan
 from ..plan.library import OperatorPlan, Plan
 from .spelling.forms import form_text
 from .spelling.headers import kernels_includes, ops_includes
@@ -50,24 +51,24 @@ _POLICIES = {
     "lower_precision_fp": "kLowerPrecisionFp", "fp32": "kFp32", "promote": "kPromote",
 }  # fmt: skip
 _FALLBACKS = {
-    Fallback.ONE_DEVICE: "",
-    Fallback.NOTHING: "RandomNumbers::kRefused, DeviceCheck::kNone",
+    Boxed.CPU_FALLBACK: "",
+    Boxed.CPU_FALLBACK_OF_ANY: "RandomNumbers::kRefused, DeviceCheck::kNone",
 }
 
 # the headers of torchext that a shard includes -> whether a kernel needs it
 _RUNTIME: dict[str, Callable[[KernelPlan], object]] = {
     "generated/argument_checks": lambda kernel: kernel.required or kernel.lengths,
-    "generated/autocast": lambda kernel: kernel.autocast,
-    "cpu_fallback": lambda kernel: kernel.fallback,
+    "generated/autocast": lambda kernel: isinstance(kernel.runs, Autocast),
+    "cpu_fallback": lambda kernel: kernel.falls_back,
     "generated/device": lambda kernel: True,
     "generated/expected_results": lambda kernel: kernel.expected,
     "generated/dtypes": lambda kernel: kernel.dtype_checks,
     "generated/fixed_list": lambda kernel: any(check.takes_one for check in kernel.lengths),
     "generated/private_operators": lambda kernel: kernel.speaks_for,
-    "generated/math_bits": lambda kernel: kernel.is_without_bit,
-    "generated/layout": lambda k: k.laid_out or (k.structured and k.structured.laid_out),
+    "generated/math_bits": lambda kernel: kernel.runs is Boxed.WITHOUT_BIT,
+    "generated/layout": lambda kernel: kernel.laid_out,
     "generated/structured": lambda kernel: kernel.structured,
-    "generated/view_geometry": lambda kernel: kernel.viewed,
+    "generated/view_geometry": lambda kernel: kernel.author and kernel.author.viewed,
 }
 
 
@@ -119,7 +120,7 @@ def _own_namespaces(namespace: str, shard: list[OperatorPlan]) -> list[str]:
     library's namespace."""
     kernels = [kernel for op in shard for kernel in op.kernels]
     calls = [kernel.structured for kernel in kernels if kernel.structured]
-    names = [kernel.function for kernel in kernels]
+    names = [kernel.author.function for kernel in kernels if kernel.author]
     names += [call.kernel_function or call.meta_class for call in calls]
     lines = [
         f"namespace {part} = ::{namespace}::{part};"
@@ -140,7 +141,7 @@ def _dtype_set(name: str, taken: tuple[str, ...]) -> str:
 
 
 def _calls_kernel(kernel: KernelPlan) -> bool:
-    return bool(kernel.function or kernel.structured)
+    return bool(kernel.author or kernel.structured)
 
 
 def _calls_out(kernel: KernelPlan) -> bool:
@@ -198,24 +199,28 @@ def _block(block: _Block, keys: list[str]) -> str:
 
 def _impl(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:
     name = op.operator.name
-    if kernel.is_fallthrough:
-        function = "torch::CppFunction::makeFallthrough()"
-    elif kernel.is_without_bit:
-        function = f"without_bit(c10::DispatchKey::{kernel.key})"
-    elif kernel.fallback:
-        function = _BOXED.format(f"::torchext::cpu_fallback<{_FALLBACKS[kernel.fallback]}>")
-    elif kernel.autocast:
-        policy, device = kernel.autocast
-        function = f"autocast_kernel(AutocastPolicy::{_POLICIES[policy]}, at::k{device})"
-    elif kernel.declared_form:
-        function = form_text(namespace, kernel.declared_form)
-    elif kernel.signature is None:
-        function = _BOXED.format(f"::{kernel.function}")
-    elif (wrapper := op.wrapper_of(kernel)) is not None:
-        function = registered(namespace, wrapper, kernel.key)
-    elif kernel.is_overloaded:
-        pointer = kernel.signature.pointer
-        function = f"TORCH_FN(static_cast<{pointer}>(&::{kernel.function}))"
-    else:
-        function = f"TORCH_FN(::{kernel.function})"
+    match kernel.runs:
+        case Boxed.FALLTHROUGH:
+            function = "torch::CppFunction::makeFallthrough()"
+        case Boxed.WITHOUT_BIT:
+            function = f"without_bit(c10::DispatchKey::{kernel.key})"
+        case Boxed() as fallback:
+            function = _BOXED.format(f"::torchext::cpu_fallback<{_FALLBACKS[fallback]}>")
+        case Autocast(policy, device):
+            function = f"autocast_kernel(AutocastPolicy::{_POLICIES[policy]}, at::k{device})"
+        case DeclaredForm() as form:
+            function = form_text(namespace, form)
+        case _:
+            function = _function(namespace, op, kernel)
     return f'  m.impl("{name}", {function});'
+
+
+def _function(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:
+    """An author's function, or the generated one in its place."""
+    if kernel.signature is None:
+        return _BOXED.format(f"::{kernel.own}")
+    if (wrapper := op.wrapper_of(kernel)) is not None:
+        return registered(namespace, wrapper, kernel.key)
+    if kernel.is_overloaded:
+        return f"TORCH_FN(static_cast<{kernel.signature.pointer}>(&::{kernel.own}))"
+    return f"TORCH_FN(::{kernel.own})"

@@ -68,7 +68,7 @@ def emit(plan: Plan) -> Iterator[File]:
 
 
 def _includes(operators: list[OperatorPlan]) -> list[str]:
-    kernels = (kernel for op in operators for kernel in op.kernels if kernel.function)
+    kernels = (kernel for op in operators for kernel in op.kernels if kernel.is_declared)
     is_boxed = any(kernel.declared is None for kernel in kernels)
     boxed = ["#include <torchext/generated/boxed_kernel.h>"] if is_boxed else []
     return [*boxed, "#include <torchext/generated/operator_types.h>"]
@@ -96,9 +96,9 @@ def _prototypes(operators: list[OperatorPlan]) -> dict[str, dict[str, dict[str, 
     found: dict[str, dict[str, dict[str, list[str]]]] = {}
     for op in operators:
         for kernel in op.kernels:
-            if not kernel.function or not kernel.is_declared:
+            if not kernel.is_declared:
                 continue
-            space, _, name = kernel.function.rpartition("::")
+            space, _, name = str(kernel.own).rpartition("::")
             signature = kernel.declared
             prototype = signature.prototype(name) if signature else _BOXED.replace("$name", name)
             served = found.setdefault(space, {}).setdefault(prototype, {})

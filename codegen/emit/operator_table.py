@@ -46,7 +46,7 @@ def _operator(op: OperatorPlan) -> dict[str, Any]:
         "location": op.spec_line,
         "functional": str(op.form_of) if op.form_of else None,
         "composite": any(k.key.startswith("CompositeImplicit") for k in op.kernels),
-        "cpu_fallback": [kernel.key for kernel in op.kernels if kernel.fallback],
+        "cpu_fallback": [kernel.key for kernel in op.kernels if kernel.falls_back],
         "gradients": _gradients(op.autograd),
         "refuses_gradients": op.autograd.is_not_implemented,
         "own_autograd": bool(op.autograd_by_key or op.autograd.parts)

@@ -118,8 +118,8 @@ class CallChecks:
                 self.without_function.add(plan.operator.name.base)
             if plan.api_name and plan.api:
                 self.functions.setdefault(plan.api_name, []).append(plan.api)
-                for kernel in plan.kernels:
-                    self.operators.setdefault(kernel.function, f"{namespace}::{plan.api_name}")
+                for kernel in filter(None, (kernel.function for kernel in plan.kernels)):
+                    self.operators.setdefault(kernel, f"{namespace}::{plan.api_name}")
 
     def check(self, derivatives: Iterable[Derivative]) -> None:
         """Every formula of every entry."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from ..cpp.signatures import Signature
 from ..schema.schema import OperatorName
 
 _HOMES = {"CPU": "kCPU", "CUDA": "kCUDA", "Meta": "kMeta"}
@@ -106,6 +107,8 @@ class StructuredCall:
     has_rule: bool = False  # the class is generated from `meta:`
     is_list: bool = False  # the only result is a list, whose tensors the rule sets
     kernel_function: str | None = None  # what runs in place of the class's `impl`
+    kernel_type: Signature | None = None  # of that, which is given its results
+    is_overloaded: bool = False  # other kernels of its name take other arguments
     keeps_precomputed: bool = False
     out_handle: str | None = None  # the out= form that fills the results, for a composite kernel
     out_arguments: tuple[str, ...] = ()  # all but the results

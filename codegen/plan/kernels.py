@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..cpp.signatures import Parameter, Signature
 from .autograd import Tensors
@@ -23,11 +23,48 @@ from .calls import (
 from .expressions import RuleCheck, RuledResult
 
 
-class Fallback(enum.Enum):
-    """What `cpu_fallback` asks of the arguments' devices."""
+@dataclass(frozen=True)
+class AuthorKernel:
+    """A function of the library's author, and what a generated one does around a call of it."""
 
-    ONE_DEVICE = enum.auto()
-    NOTHING = enum.auto()
+    function: str  # qualified
+    device_guard: tuple[str, ...] = ()  # of the first of these that is there the guard is
+    laid_out: tuple[LaidOut, ...] = ()
+    returned: Returned | None = None  # where what the kernel wrote to copies is written back
+    optionals: tuple[str, ...] = ()  # parameters that hold optional tensors
+    expected: Expected | None = None  # of a kernel that is not given its results
+    viewed: tuple[str, ...] = ()  # parameters that the kernel's only result is a view of
+    view_function: str = "distinct_view"  # what makes another tensor of such a result
+    is_overloaded: bool = False  # other kernels of this name take other arguments
+    is_declared: bool = True  # False: as the kernel of another key
+
+
+@dataclass(frozen=True)
+class WrittenMeta:
+    """The Meta kernel of an operator that writes and makes nothing: it returns its arguments."""
+
+    returned: Returned
+    expected: Expected | None
+
+
+@dataclass(frozen=True)
+class Autocast:
+    """The boxed kernel that casts the arguments as `autocast:` says."""
+
+    policy: str
+    device: str  # whose settings it follows
+
+
+class Boxed(enum.Enum):
+    """The boxed kernels that are the same for all operators."""
+
+    CPU_FALLBACK = "runs the CPU kernel on copies of tensors of one device"
+    CPU_FALLBACK_OF_ANY = "the same of tensors of any devices, which draws no random numbers"
+    FALLTHROUGH = "none: the key is passed by"
+    WITHOUT_BIT = "gives copies without the key's bit"
+
+
+_FALLBACKS = (Boxed.CPU_FALLBACK, Boxed.CPU_FALLBACK_OF_ANY)
 
 
 @dataclass(frozen=True)
@@ -35,42 +72,60 @@ class KernelPlan:
     """What is registered for one operator and one dispatch key."""
 
     key: str
-    function: str  # qualified C++ name; empty for fallbacks and kernels that are classes
-    signature: Signature | None  # of what is registered; None: a boxed kernel
+    runs: AuthorKernel | StructuredCall | WrittenMeta | DeclaredForm | Autocast | Boxed
+    signature: Signature | None = None  # of what is registered; None: a boxed kernel
     required: tuple[Tensors, ...] = ()  # those that must not be undefined
     lengths: tuple[LengthCheck, ...] = ()
     dtype_checks: tuple[DtypeCheck, ...] = ()
     device_checks: tuple[Tensors, ...] = ()  # those that must be on one device
-    device_guard: tuple[str, ...] = ()  # of the first of these that is there the guard is
     needs_cuda: bool = False  # compiled only where CUDA is
-    is_overloaded: bool = False  # other kernels of this name take other arguments
-    is_declared: bool = True  # False: as the kernel of another key
-    structured: StructuredCall | None = None
-    declared_form: DeclaredForm | None = None
-    autocast: tuple[str, str] | None = None  # an autocast kernel's policy, and device type
-    fallback: Fallback | None = None  # it is the boxed kernel that runs the CPU kernel on copies
-    takes_results: Signature | None = None  # the kernel's own type, where it is given its results
-    laid_out: tuple[LaidOut, ...] = ()
-    returned: Returned | None = None  # where what the kernel wrote to copies is written back
-    optionals: tuple[str, ...] = ()  # parameters that hold optional tensors
-    is_fallthrough: bool = False  # the key is passed by
-    is_without_bit: bool = False  # the boxed kernel that gives copies without the key's bit
-    expected: Expected | None = None  # of a kernel that is not given its results
-    viewed: tuple[str, ...] = ()  # parameters that the kernel's only result is a view of
-    view_function: str = "distinct_view"  # what makes another tensor of such a result
     speaks_for: bool = False  # errors of the private operators it calls are those of the operator
+
+    @property
+    def author(self) -> AuthorKernel | None:
+        return self.runs if isinstance(self.runs, AuthorKernel) else None
+
+    @property
+    def structured(self) -> StructuredCall | None:
+        return self.runs if isinstance(self.runs, StructuredCall) else None
+
+    @property
+    def declared_form(self) -> DeclaredForm | None:
+        return self.runs if isinstance(self.runs, DeclaredForm) else None
+
+    @property
+    def expected(self) -> Expected | None:
+        return self.runs.expected if isinstance(self.runs, (AuthorKernel, WrittenMeta)) else None
+
+    @property
+    def laid_out(self) -> tuple[LaidOut, ...]:
+        is_given = isinstance(self.runs, (AuthorKernel, StructuredCall))
+        return self.runs.laid_out if is_given else ()
+
+    @property
+    def device_guard(self) -> tuple[str, ...]:
+        return self.author.device_guard if self.author else ()
+
+    @property
+    def falls_back(self) -> bool:
+        return self.runs in _FALLBACKS
 
     @property
     def home(self) -> str:  # where its tensors live: a value of torchext::Home
         return home_of(self.key)
 
     @property
-    def runs(self) -> str | None:
+    def own(self) -> str | None:
         """The author's function or class that it runs, qualified; None where there is none."""
+        if call := self.structured:
+            return call.kernel_function if call.has_rule else call.meta_class
+        return self.author.function if self.author else None
+
+    @property
+    def function(self) -> str | None:
+        """The same where it is a function."""
         call = self.structured
-        if call and not call.has_rule:
-            return call.meta_class
-        return (call.kernel_function if call else self.function) or None
+        return call.kernel_function if call else self.own
 
     @property
     def asks_home(self) -> bool:
@@ -79,16 +134,34 @@ class KernelPlan:
 
     @property
     def declared(self) -> Signature | None:
-        """The type that the kernel is declared with."""
-        return self.takes_results or self.signature
+        """The type that the author's function is declared with."""
+        if call := self.structured:
+            return call.kernel_type or self.signature
+        return self.signature
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the header of kernels declares the function for this key."""
+        if call := self.structured:
+            return call.kernel_type is not None
+        return self.author is not None and self.author.is_declared
+
+    @property
+    def is_overloaded(self) -> bool:
+        """Whether other kernels of its function's name take other arguments."""
+        is_own = isinstance(self.runs, (AuthorKernel, StructuredCall))
+        return is_own and self.runs.is_overloaded
 
     @property
     def is_wrapped(self) -> bool:
         """Whether a generated function runs before the kernel."""
+        if self.signature is None:
+            return False
+        if not isinstance(self.runs, AuthorKernel):
+            return True
         checks = self.required or self.lengths or self.dtype_checks or self.device_checks
-        changes = self.laid_out or self.optionals or self.viewed or self.expected or self.speaks_for
-        changes = changes or (not self.function and self.returned)
-        return bool(checks or changes or self.device_guard)
+        changes = replace(self.runs, function="", is_overloaded=False, is_declared=True)
+        return bool(checks or self.speaks_for or changes != AuthorKernel(""))
 
 
 @dataclass(frozen=True)
@@ -110,7 +183,7 @@ class WrapperPlan:
 
     @property
     def differs_in_kernel(self) -> bool:
-        return len({kernel.runs for kernel in self.kernels}) > 1
+        return len({kernel.own for kernel in self.kernels}) > 1
 
     @property
     def differs_in_home(self) -> bool:

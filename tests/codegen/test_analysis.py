@@ -11,7 +11,7 @@ from spec_runs import operator, plan
 from codegen.emit import autograd, rules
 from codegen.errors import SpecError
 from codegen.plan.autograd import EdgeTo, SavedFrom
-from codegen.plan.kernels import Fallback, KernelPlan
+from codegen.plan.kernels import Boxed, KernelPlan
 from codegen.plan.library import NodePlan
 
 
@@ -192,7 +192,7 @@ def test_kernels_are_given_lists_of_the_length_that_the_schema_says() -> None:
 def test_a_fallback_is_registered_where_cuda_is_not() -> None:
     (op,) = plan(spec("f(Tensor x) -> Tensor", dispatch="CPU: k, CUDA: cpu_fallback")).operators
     fallback = op.kernels[1]
-    assert fallback.fallback is Fallback.ONE_DEVICE
+    assert fallback.runs is Boxed.CPU_FALLBACK
     assert not fallback.needs_cuda and not fallback.is_wrapped
 
 
@@ -200,7 +200,7 @@ def test_a_fallback_takes_tensors_of_any_devices_where_none_is_checked() -> None
     check = "  device_check: NoCheck\n"
     specs = spec("f(Tensor x) -> Tensor", dispatch="CPU: k, CUDA: cpu_fallback", more=check)
     (op,) = plan(specs).operators
-    assert op.kernels[1].fallback is Fallback.NOTHING
+    assert op.kernels[1].runs is Boxed.CPU_FALLBACK_OF_ANY
 
 
 @pytest.mark.parametrize(

@@ -59,12 +59,9 @@ def test_its_kernels_are_registered_apart_from_the_librarys_own(out):
     text = (out / "src/dispatch_0.cpp").read_text()
     assert (
         """\
-void register_aten_cpu_0(torch::Library& m) {
+TORCHEXT_OVERRIDE_IMPL(m, "aten", DispatchKey::CPU) {
   m.impl("aten::add.Tensor", TORCH_FN(::lib::native::my_add));
 }
-
-const bool registered_aten_cpu_0 =
-    library().override_kernels("aten", c10::DispatchKey::CPU, &register_aten_cpu_0);
 """
         in text
     )
@@ -78,7 +75,7 @@ const bool registered_aten_cpu_0 =
     )
     assert (
         """\
-void register_cpu_0(torch::Library& m) {
+TORCHEXT_LIBRARY_IMPL(m, DispatchKey::CPU) {
   m.impl("add.Tensor", TORCH_FN(cpu_add_Tensor));
 }
 """
@@ -93,7 +90,7 @@ def test_there_is_no_api_no_node_and_no_autograd_kernel_for_it(out):
 
 def test_its_kernels_are_declared_and_known_to_the_build(out):
     header = unfolded((out / "include/lib/kernels/add.h").read_text())
-    assert f"// native_functions.yaml:1: CUDA: aten::{ADD}\n" in header
+    assert "// native_functions.yaml:1: CUDA: aten::add.Tensor\n" in header
     kernels = json.loads((out / "manifest.json").read_text())["kernels"]
     assert [(k["name"], k["key"], k["schema"]) for k in kernels] == [
         ("lib::native::my_add", "CPU", f"aten::{ADD}"),

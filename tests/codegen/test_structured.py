@@ -156,7 +156,7 @@ def test_a_fallback_serves_all_forms() -> None:
     found = plan(FORMS)
     for name in ("f", "f_", "f.out"):
         kernels = {k.key: k for k in operator(found, name).kernels}
-        assert kernels["CUDA"].fallback and kernels["PrivateUse1"].fallback
+        assert kernels["CUDA"].falls_back and kernels["PrivateUse1"].falls_back
         assert kernels["CPU"].structured and not kernels["CPU"].needs_cuda
 
 

@@ -11,7 +11,7 @@ from ...cpp.signatures import Signature
 from ...cpp.template import fill
 from ...plan.autograd import Tensors
 from ...plan.calls import GivenArgument, Passed, Returned
-from ...plan.kernels import KernelPlan, WrapperPlan
+from ...plan.kernels import AuthorKernel, KernelPlan, WrapperPlan, WrittenMeta
 from ...plan.library import OperatorPlan
 from .lists import given, list_lines
 from .scope import Scope
@@ -62,8 +62,8 @@ def _varying(namespace: str, wrapper: WrapperPlan, kernel: KernelPlan) -> Iterat
     scope = Scope(namespace)
     if wrapper.differs_in_kernel:
         is_class = kernel.structured and not kernel.structured.has_rule
-        value = scope.name(kernel.runs) if kernel.runs else "nullptr"
-        if kernel.runs and kernel.is_overloaded and kernel.declared and not is_class:
+        value = scope.name(kernel.own) if kernel.own else "nullptr"
+        if kernel.own and kernel.is_overloaded and kernel.declared and not is_class:
             value = f"static_cast<{kernel.declared.pointer}>(&{value})"
         yield _Varying("typename Kernel" if is_class else "auto kKernel", value)
     if wrapper.differs_in_home:
@@ -139,30 +139,32 @@ def _call(
         expected = f"Expected<{scope.name(rule.rule)}, {count}> expected"
         yield f'  {expected}("{name}", "{op.spec_line}"{results});'
         yield f"  expected.meta({', '.join(rule.arguments)});"
-    if kernel.device_guard:
-        home, tensors = scope.home(kernel.home), ", ".join(kernel.device_guard)
+    author = kernel.author
+    if author is None:  # the Meta kernel of an operator that only writes
+        assert isinstance(kernel.runs, WrittenMeta)
+        if signature.result != "void":
+            yield f"  return {_results(kernel.runs.returned, signature)};"
+        return
+    if author.device_guard:
+        home, tensors = scope.home(kernel.home), ", ".join(author.device_guard)
         yield f"  const SelectedDevice<{home}> guard({tensors});"
-    yield from layout_lines(name, kernel.laid_out)
-    names = {n: passed(GivenArgument(n, Passed.OR_MISSING)) for n in kernel.optionals}
-    names |= {arg.parameter: arg.name for arg in kernel.laid_out}
+    yield from layout_lines(name, author.laid_out)
+    names = {n: passed(GivenArgument(n, Passed.OR_MISSING)) for n in author.optionals}
+    names |= {arg.parameter: arg.name for arg in author.laid_out}
     arguments = ", ".join(names.get(p.name, p.name) for p in signature.parameters)
     is_varying = "kKernel" in scope.varying.values()
-    function = "kKernel" if is_varying else scope.name(kernel.function)
-    yield from _returned(kernel, signature, f"{function}({arguments})")
+    function = "kKernel" if is_varying else scope.name(author.function)
+    yield from _returned(author, signature, f"{function}({arguments})")
 
 
-def _returned(kernel: KernelPlan, signature: Signature, call: str) -> Iterator[str]:
+def _returned(kernel: AuthorKernel, signature: Signature, call: str) -> Iterator[str]:
     """The statements that call the kernel, write copies back and return the results."""
-    written_back = list(write_back_lines(kernel.laid_out))
-    if not kernel.function:  # the Meta kernel of an operator that only writes
-        if kernel.returned and signature.result != "void":
-            yield f"  return {_results(kernel.returned, signature)};"
-        return
     if kernel.expected and kernel.expected.results:
         positions = _numbers(kernel.expected.positions)
         call = f"expected.checked<{positions}>({call})"
     for name in kernel.viewed:
         call = f"::torchext::{kernel.view_function}({call}, {name})"
+    written_back = list(write_back_lines(kernel.laid_out))
     if not written_back:
         yield f"  return {call};"
     elif signature.result == "void":
