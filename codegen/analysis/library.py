@@ -20,7 +20,7 @@ from ..cpp.signatures import Parameter, Signature
 from ..errors import Errors
 from ..formula.calls import CallChecks, formula_headers
 from ..formula.helper_topics import Topic, needed_topics
-from ..formula.tokens import called_functions
+from ..formula.reading import read
 from ..formula.torch_functions import TorchFunctions
 from ..plan.autograd import AutogradPlan
 from ..plan.kernels import KernelPlan
@@ -83,7 +83,7 @@ def plan_library(
     plans = _with_api(_with_wrappers(_with_casts(plans)))
     plan = Plan(namespace, specs, shards, tuple(plans), headers)
     CallChecks(namespace, plan.operators, torch_functions, errors).check(formulas)
-    called = set().union(*map(called_functions, plan.formulas()))
+    called = set().union(*(read(formula).functions for formula in plan.formulas()))
     return dataclasses.replace(plan, helper_topics=needed_topics(topics, called))
 
 

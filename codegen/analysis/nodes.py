@@ -15,8 +15,8 @@ from ..cpp import types as cpp_types
 from ..errors import Errors
 from ..formula.attributes import take_attributes
 from ..formula.checks import GRADS, FormulaChecks
+from ..formula.reading import read
 from ..formula.scope import FormulaScope
-from ..formula.tokens import calls_of, free_names, rename, root_namespace
 from ..plan.autograd import EdgePlan, GradientPlan, NodePlan, SavedKind, SavedPlan, SourceLine
 from ..schema.schema import Argument
 from ..spec.model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
@@ -107,7 +107,7 @@ class NodeAnalysis:
         """Whether a gradient needs an argument as it is, and not an attribute of it alone."""
         texts = [take_attributes(f.text, name, self.scope.types[name].plain, self.parameters)[0]
                  for f in self.backward]  # fmt: skip
-        return any(found.text == name for text in texts for found in free_names(text))
+        return any(name in read(text).names for text in texts)
 
     def node(self, name: str) -> NodePlan:
         """The node; meaningful only where no error was noted."""
@@ -136,8 +136,8 @@ class NodeAnalysis:
             edges,
             tuple(_guard_where_useful(s, len(edges)) for s in saved.values()),
             tuple(gradients),
-            tuple(sorted(set().union(*(calls_of(text, self.namespace) for text in texts)))),
-            any(n.text == "retain_variables" for text in texts for n in free_names(text)),
+            tuple(sorted(set().union(*(read(text).members_of(self.namespace) for text in texts)))),
+            any("retain_variables" in read(text).names for text in texts),
             self.derivative.location.file_line,
             zeros,
             () if zeros else self._undefined(texts),
@@ -187,13 +187,14 @@ class NodeAnalysis:
         return GradientPlan((0,), "", line, grads, False, is_missing=True, is_lost=True)
 
     def _gradient(self, targets: tuple[int, ...], text: str, formula: Formula) -> GradientPlan:
-        names = {n.text for n in free_names(text)}
+        reading = read(text)
+        names = reading.names
         grads = {n: i for n, i in self.scope.named_grads.items() if n in names}
         if "grad" in names:
             grads["grad"] = 0
         return GradientPlan(
             targets,
-            root_namespace(text, self.namespace),
+            reading.rooted(self.namespace),
             SourceLine(formula.location.source.name, formula.at(0).line),
             tuple(sorted(grads.items())),
             "grad_input_mask" in names,
@@ -226,10 +227,10 @@ class NodeAnalysis:
                         item.value,
                     )
                 )
-            if name not in GRADS and any(n.text == name for n in free_names(text)):
+            if name not in GRADS and name in read(text).names:
                 local = f"{name}_value" if name in _USED else cpp_names.identifier(name)
                 found.append(self._saved_whole(name, local, plain, _needed(text, name, targets)))
-                text = rename(text, {name: local})
+                text = read(text).renamed({name: local})
         return text, found
 
     def _saved_whole(
@@ -256,7 +257,7 @@ def _needed(text: str, name: str, targets: tuple[int, ...]) -> tuple[int, ...]:
     wrapped = re.findall(
         rf"\bwrap_opt_if\(\s*{re.escape(name)}\s*,\s*({mask}(?:\s*\|\|\s*{mask})*)\s*\)", text
     )
-    if not targets or len(wrapped) < sum(n.text == name for n in free_names(text)):
+    if not targets or len(wrapped) < read(text).count(name):
         return targets
     indices = {int(i) for condition in wrapped for i in re.findall(r"\d+", condition)}
     return tuple(targets[i] for i in sorted(indices) if i < len(targets))

@@ -10,8 +10,8 @@ from ..cpp import names as cpp_names
 from ..errors import Errors
 from ..formula import tangents as forward
 from ..formula.checks import AUTO_ELEMENT_WISE, AUTO_LINEAR
+from ..formula.reading import read
 from ..formula.scope import FormulaScope
-from ..formula.tokens import calls_of, free_names, rename, root_namespace
 from ..plan.autograd import ResultPlan, SourceLine, TangentInput, TangentPlan
 from ..spec.model import Formula
 from .nodes import NodeAnalysis
@@ -67,7 +67,7 @@ class TangentAnalysis:
 
     def calls(self) -> tuple[str, ...]:
         """Functions of the library's own C++ API that the formulas call."""
-        found = (calls_of(formula.text, self.namespace) for formula in self.entry.forward)
+        found = (read(formula.text).members_of(self.namespace) for formula in self.entry.forward)
         return tuple(sorted(set().union(*found)))
 
     def _tangent(self, formula: Formula, count: int) -> TangentPlan:
@@ -80,7 +80,7 @@ class TangentAnalysis:
             text, required = self._linear(formula, count), list(self.tensors)
         elementwise = self.scope.is_elementwise(text) or self.entry.is_foreach(formula)
         candidates = [*self.tensors, *self.lists] if elementwise else self.tensors
-        used = {n.text for n in free_names(text)}
+        used = read(text).names
         if required is None:
             required = [n for n in candidates if f"{n}_t" in used]
         primals = {n for n in candidates if f"{n}_p" in used}
@@ -97,16 +97,16 @@ class TangentAnalysis:
             required = list(dict.fromkeys([*required, name]))
         old = [n for n in candidates if f"original_{n}_t" in used and n not in required]
         looked_at = [*required, *old, *([] if elementwise else self.lists)]
-        read = dict.fromkeys([*looked_at, *(n for n in candidates if n in primals)])
+        named = dict.fromkeys([*looked_at, *(n for n in candidates if n in primals)])
         return TangentPlan(
             results,
             tuple(self._value(n, elementwise) for n in looked_at),
             self._inputs(text, candidates, required, primals, elementwise),
-            root_namespace(self._over_parameters(text, candidates, results), self.namespace),
+            read(self._over_parameters(text, candidates, results)).rooted(self.namespace),
             SourceLine(formula.location.source.name, formula.at(0).line),
             elementwise,
             clones,
-            tuple(self._value(n, elementwise) for n in read if n not in written)
+            tuple(self._value(n, elementwise) for n in named if n not in written)
             if not any(r.is_view for r in results)
             else (),
         )
@@ -121,7 +121,7 @@ class TangentAnalysis:
         if any(r.written for r in self.entry.scope.results):
             what = f"'{AUTO_ELEMENT_WISE}' cannot be used where the result is an argument"
             self.errors.add(formula.location, what)
-        uses = {n.text for n in free_names(self.entry.backward[0].text)}
+        uses = read(self.entry.backward[0].text).names
         if odd := sorted(uses & {"grads", "grad_input_mask", "retain_variables"}):
             what = f"'{AUTO_ELEMENT_WISE}' needs a gradient without '{odd[0]}'"
             self.errors.add(formula.location, what)
@@ -172,7 +172,7 @@ class TangentAnalysis:
         if self.scope.operator.is_inplace_view:
             return forward.viewed_in_place(name, text), primals, None
         written = forward.written_in_place(name, text, self.entry.scope.operator.name.base)
-        reads = {f"{name}_t", f"original_{name}_t"} & {n.text for n in free_names(text)}
+        reads = {f"{name}_t", f"original_{name}_t"} & read(text).names
         if not self.inherits:
             # it writes to the tangent itself, or does not read it
             clones = name if f"{name}_t" in reads else None
@@ -184,22 +184,20 @@ class TangentAnalysis:
         """The formula over what is written to, before and after the call."""
         written = {self._argument(r.written): r.name for r in self.scope.results if r.written}
         # one without a gradient has no `_p`: its name is its value, the one before the call
-        text = rename(text, {n: f"original_{n}_p" for n in written if n not in self.tensors})
-        uses = {n.text for n in free_names(text)}
+        text = read(text).renamed({n: f"original_{n}_p" for n in written if n not in self.tensors})
+        uses = read(text).names
         for other in (n for n in written if f"{n}_p" in uses):
             if not self.inherits:
                 what = f"'{other}_p' is the value that the operator overwrites"
                 hint = f"'{written[other]}' is the new value, 'original_{other}_p' the old one"
                 self.errors.add(self.entry.forward[0].location, what, hint)
             old = {f"{other}_p": f"original_{other}_p", f"{other}_t": f"original_{other}_t"}
-            text = rename(text, old)
+            text = read(text).renamed(old)
             primals = primals - {other}
         missing = {r.name for r in self.scope.results if r.is_optional}
         kept = {result: n for n, result in written.items() if result not in missing}
-        text = rename(text, {result: f"{n}_p" for result, n in kept.items()})
-        return text, primals | {
-            n for n in written if f"{n}_p" in {m.text for m in free_names(text)}
-        }
+        text = read(text).renamed({result: f"{n}_p" for result, n in kept.items()})
+        return text, primals | {n for n in written if f"{n}_p" in read(text).names}
 
     def _argument(self, written: str | None) -> str:
         """The argument that is this parameter of the kernel."""
@@ -218,7 +216,7 @@ class TangentAnalysis:
         primals: set[str],
         elementwise: bool,
     ) -> tuple[TangentInput, ...]:
-        used = {n.text for n in free_names(text)}
+        used = read(text).names
         found = []
         for name in candidates:
             if name in required or name in primals:
@@ -251,4 +249,4 @@ class TangentAnalysis:
         names |= {r.name: r.local for r in self.scope.results if not r.written}
         optional = (r for r in self.scope.results if r.is_optional)
         names |= {r.name: forward.primal_of(r.local) for r in optional}
-        return rename(text, names)
+        return read(text).renamed(names)

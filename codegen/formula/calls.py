@@ -7,17 +7,14 @@ library, or of one with another number of arguments, which the C++ compiler woul
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from ..cpp.names import KEYWORDS
 from ..cpp.signatures import Signature
 from ..errors import Errors, did_you_mean
 from ..plan.autograd import SourceLine
 from ..plan.library import OperatorPlan
 from ..spec.model import Derivative, Formula
-from .tokens import local_names, template_end, tokens_of
+from .reading import QualifiedName, read
 from .torch_functions import TorchFunctions
 
 # The namespaces that generated code sees: those of torch's headers, and inside at and torchext's
@@ -28,67 +25,6 @@ _KNOWN = (
 ).split()
 _KERNEL_NAMESPACES = ("native", "meta")
 _HEADERS = "an entry 'headers:' names the header that has it"
-_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
-
-
-@dataclass(frozen=True)
-class QualifiedName:
-    """`a::b::name` in a formula, and with how many arguments it is called, if it is."""
-
-    namespaces: tuple[str, ...]
-    name: str
-    offset: int
-    arguments: int | None
-
-
-def qualified_names(text: str) -> Iterator[QualifiedName]:
-    """The names of a formula that have namespaces."""
-    tokens = tokens_of(text)
-    index = 0
-    while index < len(tokens):
-        token, before = tokens[index], tokens[index - 1].group() if index else ""
-        index += 1
-        if token.lastgroup != "name" or before in (".", "->"):
-            continue
-        parts = [token.group()]
-        while index + 1 < len(tokens) and tokens[index].group() == "::":
-            if tokens[index + 1].lastgroup != "name":
-                break
-            parts.append(tokens[index + 1].group())
-            index += 2
-        if len(parts) > 1:
-            yield QualifiedName(tuple(parts[:-1]), parts[-1], token.start(), _given(tokens, index))
-
-
-def unqualified_calls(text: str) -> Iterator[tuple[str, int]]:
-    """The functions that a formula calls without a namespace, each with its offset."""
-    tokens, local = tokens_of(text), local_names(text) | KEYWORDS
-    for index, token in enumerate(tokens[:-1]):
-        before = tokens[index - 1].group() if index else ""
-        is_called = tokens[index + 1].group() == "(" and before not in (".", "->", "::")
-        if token.lastgroup == "name" and is_called and token.group() not in local:
-            yield token.group(), token.start()
-
-
-def _given(tokens: Sequence[re.Match[str]], index: int) -> int | None:
-    """How many arguments stand in the parentheses that begin at the index; None where there are no
-    parentheses, or where only names that are types would tell a comma from one of a template."""
-    if index >= len(tokens) or tokens[index].group() != "(":
-        return None
-    level, commas, less = 0, 0, False
-    start = index
-    while index < len(tokens):
-        char = tokens[index].group()
-        level += (char in _OPENING) - (char in _CLOSING)
-        if level == 0:
-            return commas + 1 if index > start + 1 else 0
-        commas += level == 1 and char == ","
-        if less and char == ">":
-            return None
-        end = template_end(tokens, index) if char == "<" else 0
-        less = less or (char == "<" and end == 0)
-        index = end or index + 1
-    return None
 
 
 def formula_headers(derivatives: Iterable[Derivative]) -> tuple[tuple[str, SourceLine], ...]:
@@ -131,7 +67,7 @@ class CallChecks:
                         self._check_formula(formula, bool(derivative.headers))
 
     def _check_formula(self, formula: Formula, has_headers: bool) -> None:
-        for found in qualified_names(formula.text):
+        for found in read(formula.text).qualified:
             root = found.namespaces[0]
             if root == self.namespace:
                 self._check_own(formula, found, has_headers)
@@ -140,8 +76,8 @@ class CallChecks:
                 self._note_unknown(formula, found, root, hint)
             elif found.namespaces == ("at",) and found.arguments is not None and not has_headers:
                 self._check_torch(formula, found.name, found.offset)
-        for name, offset in () if has_headers else unqualified_calls(formula.text):
-            self._check_torch(formula, name, offset)
+        for call in () if has_headers else read(formula.text).calls:
+            self._check_torch(formula, call.text, call.offset)
 
     def _check_torch(self, formula: Formula, name: str, offset: int) -> None:
         """A function of ATen's or a derivative helper, as far as the installed torch tells."""

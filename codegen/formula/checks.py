@@ -12,8 +12,8 @@ from ..cpp.names import KEYWORDS
 from ..errors import Location, did_you_mean
 from ..spec.model import NON_DIFFERENTIABLE, Formula
 from .expression import mistake, value_count
+from .reading import Name, read
 from .scope import DIFFERENTIABLE_TYPES, FormulaScope
-from .tokens import Name, free_names, grad_indices, local_names, mask_indices
 
 GRADS = ("grad", "grads", "grad_input_mask", "retain_variables")
 AUTO_LINEAR, AUTO_ELEMENT_WISE = "auto_linear", "auto_element_wise"
@@ -81,7 +81,7 @@ class FormulaChecks:
             return
         if not self._is_expression(formula):
             return
-        for index, offset in mask_indices(formula.text):
+        for index, offset in read(formula.text).masks:
             if _is_outside(index, len(formula.names)):
                 what = f"'grad_input_mask[{index}]' in a formula for {len(formula.names)} gradients"
                 self.errors.add(formula.at(offset), what, "it counts from 0")
@@ -89,7 +89,7 @@ class FormulaChecks:
             self._check_list_grads(formula)
         else:
             self._check_indices(formula)
-        for name in free_names(formula.text):
+        for name in read(formula.text).free:
             is_grad = name.text in GRADS or name.text in self.scope.named_grads
             if is_grad and name.text in self.scope.arguments:
                 what = f"'{name.text}' is an argument and the incoming gradient"
@@ -119,7 +119,7 @@ class FormulaChecks:
         for arg in scope.func.mutated:
             if scope.parameter(arg.name) in returned:
                 known |= {f"original_{arg.name}_p", f"original_{arg.name}_t"}
-        for name in free_names(formula.text):
+        for name in read(formula.text).free:
             if name.text in with_gradient - plain and name.text not in known:
                 what = f"'{name.text}' is ambiguous in the formula of a tangent"
                 hint = f"'{name.text}_p' is its value and '{name.text}_t' its tangent"
@@ -129,7 +129,7 @@ class FormulaChecks:
         if not self._check_names(formula, known):
             return
         tangents = {name for name in known if name.endswith("_t")} - scope.arguments.keys()
-        if not {name.text for name in free_names(formula.text)} & (plain | tangents):
+        if not read(formula.text).names & (plain | tangents):
             what = "the formula of a tangent uses no tangent"
             self.errors.add(formula.location, what, "the tangent of an argument 'x' is 'x_t'")
 
@@ -164,15 +164,16 @@ class FormulaChecks:
 
     def _check_indices(self, formula: Formula) -> None:
         flow = len(self.scope.flow)
-        for index, offset in grad_indices(formula.text):
+        for index, offset in read(formula.text).grads:
             if _is_outside(index, flow):
                 what = f"'grads[{index}]' but the operator has {flow} differentiable results"
                 self.errors.add(formula.at(offset), what)
 
     def _check_list_grads(self, formula: Formula) -> None:
         """A list result has one gradient per element, so that only all of them have a name."""
-        names = {n.text for n in free_names(formula.text)} - {"grads"}
-        indices = [index for index, _ in grad_indices(formula.text) if index.isdigit()]
+        reading = read(formula.text)
+        names = reading.names - {"grads"}
+        indices = [index for index, _ in reading.grads if index.isdigit()]
         if indices or names & {"grad", *self.scope.named_grads}:
             what = f"'{self.scope.operator.name}' returns a list: its gradients are 'grads'"
             self.errors.add(formula.location, what, "grads[i] is that of the i-th element")
@@ -183,15 +184,15 @@ class FormulaChecks:
         indices: list[str] = []
         whole = 0
         for formula in gradients:
-            names = {n.text for n in free_names(formula.text)}
+            reading = read(formula.text)
             for kind in ("grad", "grads"):
-                if kind in names:
+                if kind in reading.names:
                     uses.setdefault(kind, formula)
-            if names & self.scope.named_grads.keys():
+            if reading.names & self.scope.named_grads.keys():
                 uses.setdefault("grad_<result>", formula)
-            found = [index for index, _ in grad_indices(formula.text) if index.isdigit()]
+            found = [index for index, _ in reading.grads if index.isdigit()]
             indices += found
-            whole += sum(n.text == "grads" for n in free_names(formula.text)) - len(found)
+            whole += reading.count("grads") - len(found)
         if len(uses) > 1:
             first, second = [f"'{kind}'" for kind in list(uses)[:2]]
             what = f"the formulas mix {first} and {second}"
@@ -225,8 +226,9 @@ class FormulaChecks:
 
 def _unknown(text: str, known: set[str]) -> list[Name]:
     """The names in an expression that are neither known nor its own, C++'s or ATen's."""
-    known = known | _CPP_NAMES | local_names(text)
-    return [n for n in free_names(text) if n.text not in known and not _CONSTANT.fullmatch(n.text)]
+    reading = read(text)
+    known = known | _CPP_NAMES | reading.local
+    return [n for n in reading.free if n.text not in known and not _CONSTANT.fullmatch(n.text)]
 
 
 def _is_outside(index: str, count: int) -> bool:

@@ -12,7 +12,7 @@ from ..errors import Errors
 from ..plan.autograd import Condition, ResultPlan, SourceLine
 from ..schema.schema import Argument, Type
 from ..spec.model import Derivative, Flag, Formula, Operator
-from .tokens import free_names, grad_indices, local_names, rename
+from .reading import read
 
 DIFFERENTIABLE_TYPES = ("Tensor", "Tensor?", "Tensor[]", "Tensor?[]")
 
@@ -47,17 +47,17 @@ class FormulaScope:
         """Whether a formula is for the i-th element of lists: `i` is nothing else that it knows."""
         if not any(r.is_list for r in self.flow):
             return False
-        names = {name.text for name in free_names(text)}
-        return "i" in names and "i" not in local_names(text) and "i" not in self.types
+        reading = read(text)
+        return "i" in reading.names - reading.local - self.types.keys()
 
     def grads_in(self, text: str) -> set[int]:
         """The differentiable results, by their numbers, whose gradients a formula names."""
-        names = [name.text for name in free_names(text)]
-        found = {index for name, index in self.named_grads.items() if name in names}
-        found |= {0} if "grad" in names else set()
-        numbers = [int(index) for index, _ in grad_indices(text) if index.isdigit()]
-        is_whole = names.count("grads") > len(numbers) or any(r.is_list for r in self.flow)
-        if "grads" in names and is_whole:
+        reading = read(text)
+        found = {index for name, index in self.named_grads.items() if name in reading.names}
+        found |= {0} if "grad" in reading.names else set()
+        numbers = [int(index) for index, _ in reading.grads if index.isdigit()]
+        is_whole = reading.count("grads") > len(numbers) or any(r.is_list for r in self.flow)
+        if "grads" in reading.names and is_whole:
             return set(range(len(self.flow)))
         return found | {number for number in numbers if number < len(self.flow)}
 
@@ -82,9 +82,7 @@ class FormulaScope:
         found = ["True" if r.type.is_tensor_like else "False" for r in returns]
         arguments = {a.name for a in self.func.arguments}
         gradients = [f.text for f in formulas if set(f.names) <= arguments]
-        if "True" in found and any(
-            name.text == "grad" for text in gradients for name in free_names(text)
-        ):
+        if "True" in found and any("grad" in read(text).names for text in gradients):
             first = found.index("True")
             found = ["True" if i == first else "False" for i in range(len(found))]
         return tuple(Flag(text, self.derivative.location) for text in found)
@@ -123,4 +121,4 @@ class FormulaScope:
         """A condition over arguments, as the autograd kernel spells them."""
         names = {name: cpp_names.parameter_name(name) for name in self.arguments}
         line = SourceLine(flag.location.source.name, flag.location.line)
-        return Condition(rename(flag.text, names), line)
+        return Condition(read(flag.text).renamed(names), line)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from .tokens import rename
+from .reading import read
 
 _METHOD = re.compile(r"(\w+)_t\.(\w+)\((.*)\)", re.DOTALL)
 
@@ -14,7 +14,8 @@ _METHOD = re.compile(r"(\w+)_t\.(\w+)\((.*)\)", re.DOTALL)
 def at_conjugate(gradient: str, argument: str, grads: list[str]) -> str:
     """A gradient's formula at the conjugate tangent of the argument, conjugated."""
     conjugate = dict.fromkeys(grads, f"{argument}_t.conj()")
-    return f"({rename(gradient, {**conjugate, argument: f'{argument}_p'})}).conj()"
+    names = {**conjugate, argument: f"{argument}_p"}
+    return f"({read(gradient).renamed(names)}).conj()"
 
 
 def called_again(handle: str, arguments: list[str], result: int | None) -> str:

@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a gradient formula names: free identifiers, gradients, functions that it calls.
-
-A formula is a C++ expression. Only its tokens are looked at: enough to know what has to be saved.
-The C++ compiler judges the rest.
-"""
+"""The tokens of a formula, which is a C++ expression: where template arguments end, and what the
+lambdas in it declare."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Sequence
 
 _TOKEN = re.compile(
     r"""(?P<comment>/\*.*?\*/)
@@ -30,40 +25,11 @@ _NO_TYPES = frozenset(
     "return else case throw co_return and or not xor bitand bitor compl not_eq new delete sizeof "
     "in goto typename".split()
 )
-_REMEMBERED = 64  # formulas: an entry's are asked for their names again and again
-_GRAD = re.compile(r"\bgrads\s*\[([^\]]*)\]")
-_MASK = re.compile(r"\bgrad_input_mask\s*\[([^\]]*)\]")
-
-
-@dataclass(frozen=True)
-class Name:
-    """A free identifier: not a member, not a function, not part of a qualified name."""
-
-    text: str
-    offset: int
 
 
 def tokens_of(text: str) -> list[re.Match[str]]:
     """The tokens of a formula, without spaces and comments."""
     return [m for m in _TOKEN.finditer(text) if m.lastgroup not in ("space", "comment")]
-
-
-@lru_cache(_REMEMBERED)
-def free_names(text: str) -> tuple[Name, ...]:
-    """The identifiers of a formula that are values of their own; template arguments are none."""
-    found: list[Name] = []
-    tokens = tokens_of(text)
-    end = 0  # of the template arguments that were read last
-    for index, token in enumerate(tokens):
-        if token.lastgroup != "name" or index < end:
-            continue
-        before = tokens[index - 1].group() if index else ""
-        after = tokens[index + 1].group() if index + 1 < len(tokens) else ""
-        if after == "<" and (template := template_end(tokens, index + 1)):
-            end = template
-        elif before not in (".", "->", "::") and after not in ("(", "::"):
-            found.append(Name(token.group(), token.start()))
-    return tuple(found)
 
 
 def template_end(tokens: Sequence[re.Match[str]], start: int) -> int:
@@ -101,9 +67,8 @@ def _names_type(word: str) -> bool:
     return word[:1].isupper() or word in _TYPE_WORDS or word.endswith("_t")
 
 
-def local_names(text: str) -> set[str]:
+def local_names(tokens: list[re.Match[str]]) -> set[str]:
     """The names that the lambdas of a formula declare: captures, parameters and variables."""
-    tokens = tokens_of(text)
     found: set[str] = set()
     for index, token in enumerate(tokens):
         before = tokens[index - 1] if index else None
@@ -164,51 +129,3 @@ def _is_template(tokens: list[re.Match[str]], start: int, end: int) -> bool:
     """Whether all between a `<` and a `>` can be template arguments."""
     is_named = start > 0 and tokens[start - 1].lastgroup == "name"
     return is_named and all(_is_type_or_number(tokens, i) for i in range(start + 1, end))
-
-
-def called_functions(text: str) -> set[str]:
-    """The unqualified functions that a formula calls, templates included."""
-    tokens = tokens_of(text.replace("torchext::derivatives::", ""))
-    found = set()
-    for index, token in enumerate(tokens[:-1]):
-        before = tokens[index - 1].group() if index else ""
-        is_call = tokens[index + 1].group() in ("(", "<")
-        if token.lastgroup == "name" and is_call and before not in (".", "->", "::"):
-            found.add(token.group())
-    return found
-
-
-def grad_indices(text: str) -> list[tuple[str, int]]:
-    """What stands in the brackets of every `grads[i]`, with its offset."""
-    return _indices(_GRAD, text)
-
-
-def mask_indices(text: str) -> list[tuple[str, int]]:
-    """The same of every `grad_input_mask[i]`."""
-    return _indices(_MASK, text)
-
-
-def _indices(pattern: re.Pattern[str], text: str) -> list[tuple[str, int]]:
-    blank = _TOKEN.sub(
-        lambda m: " " * len(m.group()) if m.lastgroup in ("comment", "string") else m.group(), text
-    )
-    return [(m.group(1).strip(), m.start()) for m in pattern.finditer(blank)]
-
-
-def rename(text: str, names: Mapping[str, str]) -> str:
-    """The formula with free identifiers replaced."""
-    for name in reversed(free_names(text)):
-        if name.text in names:
-            end = name.offset + len(name.text)
-            text = text[: name.offset] + names[name.text] + text[end:]
-    return text
-
-
-def root_namespace(text: str, namespace: str) -> str:
-    """The formula with `namespace::` made `::namespace::`, so that no inner scope hides it."""
-    return re.sub(rf"(?<![\w:]){re.escape(namespace)}::", f"::{namespace}::", text)
-
-
-def calls_of(text: str, namespace: str) -> set[str]:
-    """The functions of a library's own C++ API that a formula calls."""
-    return set(re.findall(rf"(?<!\w){re.escape(namespace)}::(\w+)", text))

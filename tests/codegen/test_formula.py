@@ -6,14 +6,7 @@ from __future__ import annotations
 import pytest
 
 from codegen.formula.attributes import take_attributes
-from codegen.formula.tokens import (
-    called_functions,
-    free_names,
-    grad_indices,
-    local_names,
-    rename,
-    root_namespace,
-)
+from codegen.formula.reading import read
 
 
 @pytest.mark.parametrize(
@@ -45,11 +38,11 @@ from codegen.formula.tokens import (
     ],
 )
 def test_free_names_are_values_of_their_own(text: str, names: list[str]) -> None:
-    assert [name.text for name in free_names(text)] == names
+    assert [name.text for name in read(text).free] == names
 
 
 def test_a_name_has_its_offset() -> None:
-    assert [(name.text, name.offset) for name in free_names("f( self )*other")] == [
+    assert [(name.text, name.offset) for name in read("f( self )*other").free] == [
         ("self", 3),
         ("other", 10),
     ]
@@ -65,13 +58,13 @@ def test_a_name_has_its_offset() -> None:
     ],
 )
 def test_indices_of_gradients_are_found(text: str, indices: list[tuple[str, int]]) -> None:
-    assert grad_indices(text) == indices
+    assert [*read(text).grads] == indices
 
 
 def test_only_free_names_are_renamed() -> None:
     text = "self * f(self, x.self, self(1), 'self') + selfish"
     expected = "me * f(me, x.self, self(1), 'self') + selfish"
-    assert rename(text, {"self": "me"}) == expected
+    assert read(text).renamed({"self": "me"}) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,7 +77,7 @@ def test_only_free_names_are_renamed() -> None:
     ],
 )
 def test_the_librarys_own_namespace_is_rooted(text: str, expected: str) -> None:
-    assert root_namespace(text, "lib") == expected
+    assert read(text).rooted("lib") == expected
 
 
 @pytest.mark.parametrize(
@@ -159,9 +152,9 @@ def test_zeros_are_made_of_a_tensor_or_of_each_of_a_list(type_: str, member: str
     ],
 )
 def test_names_that_a_lambda_declares(text: str, names: set[str]) -> None:
-    assert local_names(text) == names
+    assert read(text).local == names
 
 
 def test_functions_that_a_formula_calls() -> None:
     text = "f(x.g(), at::h(1), lib::k(2), m<2>(x)) + std::get<0>(n(x))"
-    assert called_functions(text) == {"f", "m", "n"}
+    assert read(text).functions == {"f", "m", "n"}

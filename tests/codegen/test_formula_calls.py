@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from spec_runs import run
 
-from codegen.formula.calls import qualified_names, unqualified_calls
+from codegen.formula.reading import read
 from codegen.formula.torch_functions import TorchFunctions
 
 
@@ -30,13 +30,13 @@ from codegen.formula.torch_functions import TorchFunctions
     ],
 )
 def test_arguments_of_a_call_are_counted(text: str, name: str, arguments: int | None) -> None:
-    found = next(qualified_names(text))
+    found, *_ = read(text).qualified
     assert ("::".join((*found.namespaces, found.name)), found.arguments) == (name, arguments)
 
 
 def test_calls_without_a_namespace_are_no_methods_and_no_values() -> None:
     text = "f(x.g(), at::h(k), [&](int n) { return n; }(2), static_cast<int>(m), s ? v : w(1))"
-    assert [name for name, _ in unqualified_calls(text)] == ["f", "w"]
+    assert [call.text for call in read(text).calls] == ["f", "w"]
 
 
 @pytest.fixture

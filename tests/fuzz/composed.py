@@ -78,7 +78,7 @@ def compare(namespace: str, folder: Path, cases: list[Composition], check: bool)
     if check:
         names = [n for case in cases for n in (case.name, case.inplace, case.out) if n is not None]
         report = testing.check(namespace, operators=names, raise_exception=False)
-        found += [f"check: {cell}" for cell in report.failures]
+        found += [f"check: {c.operator} fails {c.check}: {c.reason[:500]}" for c in report.failures]
     for case in cases:
         for dtype in (torch.float64, torch.complex128):
             found += [f"{case.schema}: {what}" for what in differences(ops, case, dtype)]
