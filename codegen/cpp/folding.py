@@ -14,8 +14,9 @@ _LIST = re.compile(r"[({](?=[^)}])")
 _BRACKET = re.compile(rf"{_STRING.pattern}|->|[()\[\]{{}}<>,]")
 _INDENT = "    "
 _DIRECTIVE = "#line "
-# Words between which a line may be broken: a space in a string is none.
-_WORDS = re.compile(rf"(?:{_STRING.pattern}|\S)+")
+# Words between which a line may be broken: a space in a string is none, a quote in a number opens
+# none.
+_WORDS = re.compile(rf"(?:(?<!\w)\.?\d(?:'?\w)*|{_STRING.pattern}|\S)+")
 # Macros, in whose arguments no directive may stand, and raw strings, in which a space is one.
 _UNBROKEN = re.compile(r"\b[A-Z][A-Z0-9_]{3,}\s*\(|R\"")
 

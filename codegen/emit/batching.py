@@ -7,7 +7,6 @@ copies. Composite operators have no such kernel: their parts serve a batch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ..cpp.template import fill
@@ -43,12 +42,11 @@ _KEYS = ("FuncTorchBatched", "FuncTorchVmapMode")
 _FUNCTION = """
 // $location
 $type $name($parameter) {
-  $operator
+  [[maybe_unused]] constexpr auto op = "$operator";
   $arguments
   return $value;
 }
 """
-_NAMES_OPERATOR = re.compile(r"\bop\b")
 _PARAMETER = "const std::vector<c10::IValue>& torchext_values"
 
 
@@ -118,18 +116,16 @@ def _functions(op: OperatorPlan, rule: BatchingRule) -> Iterator[str]:
         (rule.rows_of_row, f"rows_of_{op.handle}", "c10::SymInt", spelled),
     ):
         if asked is not None:
-            text = spell(asked.value)
-            named = f'constexpr auto op = "{asked.operator}";'
             yield fill(
                 _FUNCTION,
                 location=op.spec_line,
                 type=type_,
                 name=name,
                 parameter=_PARAMETER,
-                operator=[named] if _NAMES_OPERATOR.search(text) else [],
+                operator=asked.operator,
                 arguments=[
                     f"const auto {a.name} = unboxed<{a.type}>(torchext_values[{a.index}]);"
                     for a in asked.arguments
                 ],
-                value=text,
+                value=spell(asked.value),
             )

@@ -119,11 +119,6 @@ class OperatorPlan:
         return next((wrapper for wrapper, key in keys if key == kernel.key), None)
 
     @property
-    def functional_form(self) -> OperatorName | None:
-        """By which a form that writes is functionalized."""
-        return self.traced.target if self.traced else None
-
-    @property
     def is_traced_on_copies(self) -> bool:
         """Whether what traced calls become runs the operator itself, on copies."""
         is_aside = self.traced is not None and self.traced.function == ON_COPIES

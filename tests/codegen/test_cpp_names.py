@@ -21,7 +21,7 @@ SPECS = sorted(
 _FUNCTION = re.compile(
     r"^(?![ }])[^\n;{}]*?\b(\w+)\(((?:[^{};]|\n)*?)\) \{\n((?:  .*\n|\n)*?)\}", re.MULTILINE
 )
-_NO_CODE = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|^#[^\n]*', re.MULTILINE)
+_NO_CODE = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|^#[^\n]*|\[\[\w+\]\]', re.MULTILINE)
 # A variable hides what is looked up by its bare name: nothing before `::`, and no member.
 _BARE = re.compile(r"(?<![\w:.>])[A-Za-z_]\w*(?!\w|::)")
 _DECLARED = re.compile(r"(\w+)(?: =[^,]*)?(?:,|$)")

@@ -52,6 +52,12 @@ def test_no_directive_stands_in_a_raw_string_or_among_the_arguments_of_a_macro(u
     assert fold(f"{LINE}\n{unbroken}") == f"{LINE}\n{unbroken}"
 
 
+def test_a_quote_in_a_number_opens_no_text() -> None:
+    text = f'"it\'s {"a text " * 20}"'
+    folded = fold(f"{LINE}\n    f(1'000 + {'x + ' * 14}g({text}) + {'y + ' * 12}2'000);")
+    assert text in folded and len(folded.split("\n")) > 3
+
+
 def test_a_long_string_is_several_that_are_joined() -> None:
     text = " ".join(f"Tensor a{index}" for index in range(40))
     folded = fold(f'  m.def("{text}", {{at::Tag::core}});')

@@ -172,8 +172,8 @@ def test_the_results_of_a_plain_meta_class_are_kept_apart_from_its_inputs() -> N
 
 def test_a_traced_call_becomes_that_of_the_functional_form() -> None:
     found = plan(FORMS)
-    assert [str(operator(found, n).functional_form) for n in ("f_", "f.out")] == ["f", "f"]
-    assert operator(found, "f").functional_form is None
+    assert [str(operator(found, n).traced.target) for n in ("f_", "f.out")] == ["f", "f"]
+    assert operator(found, "f").traced is None
 
 
 def test_an_out_form_is_batched_by_the_functional_form() -> None:
