@@ -105,7 +105,8 @@ def _declared(tokens: list[re.Match[str]]) -> set[str]:
             binds = last in ("auto", "&")
         if tokens[index].lastgroup != "name" or next_ == "::" or token in _TYPE_WORDS:
             continue
-        is_initialised = next_ == "=" and last in ("[", ",", "&")
+        is_compared = [token.group() for token in tokens[index + 1 : index + 3]] == ["=", "="]
+        is_initialised = next_ == "=" and not is_compared and last in ("[", ",", "&")
         follows_type = tokens[index - 1].lastgroup == "name" and last not in _NO_TYPES
         follows_type = follows_type or (last in ("&", "*", ">") and _ends_type(tokens, index - 1))
         if is_initialised or (not captures and (binds or follows_type)):

@@ -35,6 +35,8 @@ from codegen.formula.reading import read
         ("a < lib::B", ["a"]),
         ("helper<2>(x) + static_cast<MemoryFormat>(y)", ["x", "y"]),
         ("std::vector<Device>{}", []),
+        ("helper<Device>(x) + helper<int64_t, size_t>(y)", ["x", "y"]),
+        ("lib::f<int[2]>(x)", ["x"]),
     ],
 )
 def test_free_names_are_values_of_their_own(text: str, names: list[str]) -> None:
@@ -148,6 +150,8 @@ def test_zeros_are_made_of_a_tensor_or_of_each_of_a_list(type_: str, member: str
         ("[](const char* s, const c10::string_view& t) { return f(s, t); }(x)", {"s", "t"}),
         ("[f = [](Tensor t) { return t; }](Tensor u) { return f(u); }(x)", {"f", "t", "u"}),
         ("[&] { std::vector<int64_t> v; return n.dim() > z ? not q : w; }()", {"v"}),
+        ("f(a, x == y)", set()),
+        ("[&] { return f(a, x == y) && g[z == a] && (f(b) & c == d); }()", set()),
         ("[&] { int64_t a = 1, b = 2; auto [p, q] = f(x); return grads[j]; }()", set("abpq")),
     ],
 )
