@@ -10,7 +10,7 @@ arguments themselves can tell.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..errors import Errors
 from ..spec.model import MetaRule
@@ -24,7 +24,8 @@ _BROADCASTING = "broadcast"
 class BatchedShapes:
     """The arguments whose shapes a rule looks at, by what a batch may do to them."""
 
-    def __init__(self, rule: MetaRule | None) -> None:
+    def __init__(self, rule: MetaRule | None, tensors: Iterable[str]) -> None:
+        self._tensors = frozenset(tensors)  # arguments that are or hold tensors
         self._whole: set[str] = set()
         self._examined: set[str] = set()
         if rule is not None:
@@ -33,12 +34,12 @@ class BatchedShapes:
     @property
     def one_shape(self) -> list[str]:
         """Those of which the rule says that they have one shape, or that of a result."""
-        return sorted(self._whole)
+        return sorted(self._whole & self._tensors)
 
     @property
     def examined(self) -> list[str]:
         """Those of which it asks something that is not so of a batch of them."""
-        return sorted(self._examined)
+        return sorted(self._examined & self._tensors)
 
     def _read(self, rule: MetaRule) -> None:
         for check in rule.checks:

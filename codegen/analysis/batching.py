@@ -107,7 +107,8 @@ def _rule(operator: Operator, form: Operator, errors: Errors) -> BatchingRule | 
 
 def _shape_facts(operator: Operator) -> Iterator[BatchingFact]:
     """What a rule of one example says of shapes, for a batch."""
-    shapes = BatchedShapes(operator.meta)
+    tensors = (a.name for a in operator.func.arguments if a.type.is_tensor_like)
+    shapes = BatchedShapes(operator.meta, tensors)
     for fact, names in (("one_shape", shapes.one_shape), ("examined", shapes.examined)):
         if names:
             yield fact, tuple(names)

@@ -777,3 +777,15 @@ def test_a_result_that_may_be_missing_is_the_argument_where_that_is_given() -> N
     found = plan(spec(schema), formulas(schema, x="grad"))
     (text,) = (file.text for file in autograd.emit(found) if "autograd_f(" in file.text)
     assert re.search(r"(\w+) = given_or\(out, \1\);", text)
+
+
+def test_what_is_made_a_view_in_place_keeps_its_history() -> None:
+    def kept(schema: str, more: str = "") -> bool:
+        name = schema.partition("(")[0]
+        op = operator(plan(spec(schema, more=more), formulas(schema, x="grad")), name)
+        (found,) = op.autograd.results
+        return found.is_inplace_view
+
+    assert kept("f_(Tensor(a!) x) -> Tensor(a!)", "  tags: inplace_view\n")
+    assert not kept("f_(Tensor(a!) x) -> Tensor(a!)")
+    assert not kept("f(Tensor x) -> Tensor")

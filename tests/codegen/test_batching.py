@@ -102,3 +102,27 @@ def test_a_composite_operator_is_served_by_its_parts_in_every_vmap() -> None:
 def test_what_no_gradient_flows_through_says_so() -> None:
     found = batching("f(Tensor x) -> Tensor", "  differentiable: False\n")
     assert found == BatchingRule("each_example", facts=(("differentiable", False),))
+
+
+def test_a_pointwise_rule_is_told_what_meta_says_of_shapes() -> None:
+    def facts(*checks: str) -> dict[str, object]:
+        meta = f"  vmap: pointwise\n  meta: {{like: x, check: {list(checks)}}}\n"
+        found = batching("f(Tensor x, Tensor y, Tensor z, int n) -> Tensor", meta)
+        assert found is not None and found.function == "pointwise_rule"
+        return dict(found.facts)
+
+    assert facts() == {"one_shape": ("x",)}
+    assert facts("x.shape == y.shape") == {"one_shape": ("x", "y")}
+    assert facts("z.numel == n") == {"one_shape": ("x",), "examined": ("z",)}
+
+
+def test_a_leading_rule_is_told_what_meta_says_of_shapes() -> None:
+    def facts(*checks: str) -> dict[str, object]:
+        meta = f"  vmap: leading(x, z)\n  meta: {{like: x, check: {list(checks)}}}\n"
+        found = batching("f(Tensor x, Tensor y, Tensor z, int n) -> Tensor", meta)
+        assert found is not None and (found.function, found.rows) == ("leading_rule", ("x", "z"))
+        return dict(found.facts)
+
+    assert facts() == {}
+    assert facts("x.shape[-1] == n", "z.dim == 2") == {"least_ranks": (("x", 1), ("z", 2))}
+    assert facts("z.numel == n", "y.numel == n") == {"examined": ("z",)}

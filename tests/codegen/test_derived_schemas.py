@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from spec_runs import operator, plan
 
-from codegen.schema.forms import derive_schema
+from codegen.schema.forms import derive_schema, form_tag, scatter_form, viewed
 from codegen.schema.parser import parse_name, parse_schema
 
 
@@ -136,3 +136,58 @@ def test_two_entries_may_declare_the_same_form() -> None:
         "- func: f_(Tensor(a!) self) -> Tensor(a!)\n  autogen: f, f.out\n"
     )
     assert [str(op.operator.name) for op in found.operators] == ["f", "f.out", "f_"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ("f(Tensor(a) x, int d, int e) -> Tensor(a)",
+         "f_scatter(Tensor x, Tensor src, int d, int e) -> Tensor"),
+        ("f(int d, Tensor(a) src, *, int e) -> Tensor(a)",
+         "f_scatter(int d, Tensor src, Tensor src_, *, int e) -> Tensor"),
+        ("f.two(Tensor(a) x, int d) -> Tensor(a)[]",
+         "f_scatter.two(Tensor x, Tensor src, int d, int number=0) -> Tensor"),
+        ("f(Tensor(a) x, *, int number) -> Tensor(a)[]",
+         "f_scatter(Tensor x, Tensor src, *, int number, int number_=0) -> Tensor"),
+    ],
+)  # fmt: skip
+def test_the_form_that_writes_to_a_view(schema: str, expected: str) -> None:
+    assert str(scatter_form(parse_schema(schema))) == expected
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "f(Tensor x) -> Tensor",
+        "f(Tensor(a) x, Tensor(a) y) -> Tensor(a)",
+        "f(Tensor(a)[] xs) -> Tensor(a)",
+        "f(Tensor(a)? x) -> Tensor(a)",
+        "f(*, Tensor(a) x) -> Tensor(a)",
+        "f(Tensor(a) x) -> (Tensor(a), Tensor)",
+        "f(Tensor(a!) x) -> Tensor(a!)",
+        "f(Tensor(a) x) -> Tensor(a)?",
+    ],
+)
+def test_what_is_no_view_of_one_tensor(schema: str) -> None:
+    assert viewed(parse_schema(schema)) is None
+    assert scatter_form(parse_schema(schema)) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "tag"),
+    [
+        ("f_(Tensor(a!) x, Tensor y) -> Tensor(a!)", "inplace"),
+        ("f_(Tensor x, Tensor(a!) y) -> Tensor(a!)", None),
+        ("f_(Tensor(a!) x, Tensor(b!) y) -> Tensor(a!)", None),
+        ("f_(*, Tensor(a!) x) -> Tensor(a!)", "out"),
+        ("f_(Tensor(a!) x) -> ()", None),
+        ("f(Tensor(a!) x) -> Tensor(a!)", None),
+        ("f_(Tensor x) -> Tensor", None),
+        ("f.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", "out"),
+        ("f.out(Tensor x, *, Tensor(a!) out) -> ()", "out"),
+        ("f.out(Tensor(a!) x, *, Tensor(b!) out) -> Tensor(b!)", None),
+        ("f.out(Tensor x, *, Tensor(a!)[] out) -> ()", None),
+    ],
+)
+def test_the_tag_of_a_form(schema: str, tag: str | None) -> None:
+    assert form_tag(parse_schema(schema)) == tag

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -349,3 +350,18 @@ def test_the_manifest_lists_the_kernels_with_prototype_and_place(tmp_path: Path)
         }
         for space, name, key in (("lib", "f_cpu", "CPU"), ("other", "f_meta", "Meta"))
     ]
+
+
+def test_every_part_is_compiled_in_one_unit(tmp_path: Path) -> None:
+    run(tmp_path, NATIVE, DERIVATIVES)
+    data = json.loads((tmp_path / "out" / MANIFEST).read_text())
+    included = []
+    for role in ("sources", "python_sources"):
+        for path in data[role]:
+            text = (tmp_path / "out" / path).read_text()
+            parts = re.findall(r'^#include "\.\./(.*)"$', text, re.MULTILINE)
+            if path.startswith("units/"):
+                assert parts == sorted(parts) and parts
+                assert {p.startswith("python/") for p in parts} == {role == "python_sources"}
+            included += parts
+    assert sorted(included) == sorted([*data["parts"], *data["python_parts"]])

@@ -165,6 +165,13 @@ def test_the_long_form_with_its_comments(tmp_path: Path) -> None:
     assert long_text(tmp_path, LONG) == LONG
 
 
+def test_a_list_may_be_indented(tmp_path: Path) -> None:
+    def indented(text: str) -> str:
+        return "".join(f"  {line}" if line.strip() else line for line in text.splitlines(True))
+
+    assert long_text(tmp_path, indented(SHORT)) == indented(LONG)
+
+
 @pytest.mark.parametrize("text", [SHORT, (ROOT / "native_functions.yaml").read_text()])
 def test_both_forms_generate_the_same_files(text: str, tmp_path: Path) -> None:
     long = long_text(tmp_path, text)
