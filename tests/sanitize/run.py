@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 COPIED = ("codegen", "csrc", "torchext", "tests/ops", "tests/sanitize", "tests/leaks",
-          "tests/fallback", "tests/conftest.py", "tests/first_device.py", "tests/library_build.py",
+          "tests/fallback", *(f"tests/{p.name}" for p in (ROOT / "tests").glob("*.py")),
           "setup.py", "pyproject.toml", "native_functions.yaml",
           "derivatives.yaml", "README.md", "LICENSE")  # fmt: skip
 BUILT = shutil.ignore_patterns("*.so", "_C*.json", "__pycache__", "build")
