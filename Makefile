@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # From a bare checkout, with Python 3.10+, a C++ compiler and make:
-#   make test                                            everything on torch 2.13.0, in .venv
+#   make test                                            what is quick, on torch 2.13.0, in .venv
+#   make test-slow                                       the rest: projects built, checks, programs
 #   make test TORCH=torch==2.14.1 VENV=.venv-214         the same on another torch
 #   make demo                                            train a small model with the operators
 #   make upstream                                        all of PyTorch's derivatives, out of tree
@@ -10,7 +11,7 @@
 #   make mutants                                         500 changes of the code generator
 #   make sanitize                                        the operators under ASan, UBSan and TSan
 #   make leaks                                           100,000 calls of each operator on the CPU
-#   make matrix                                          make test on every torch that is supported
+#   make matrix                                          both on every torch that is supported
 #   make test-cuda                                       needs nvcc; a GPU for the tests that run
 # The number of compilers at once is MAX_JOBS: one a processor, at most one per 2 GiB of memory.
 
@@ -28,7 +29,7 @@ given = $(filter command line environment,$(origin $(1)))
 CUDA_VENV := $(if $(call given,VENV),$(VENV),.venv-214)
 CUDA_TORCH := $(if $(call given,TORCH),$(TORCH),torch==2.14.1)
 
-.PHONY: venv build demo test test-cuda upstream ported fuzz fuzz-operators mutants sanitize leaks matrix lint clean FORCE
+.PHONY: venv build demo test test-slow test-cuda upstream ported fuzz fuzz-operators mutants sanitize leaks matrix lint clean FORCE
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.installed
@@ -63,8 +64,16 @@ demo: build
 
 # Two processes, each with whole folders of tests in their order: one builds while the other runs. The
 # limit is a test's own: what a folder's tests share, a library of 60 files, takes its time to build.
+PYTEST := $(BIN)/python -m pytest --timeout=900 -o timeout_func_only=true --numprocesses=2 \
+    --no-loadscope-reorder
+
+# These build whole projects, check whole libraries, or compile program after program.
+SLOW := $(addprefix tests/,adversary aoti build checks fuzz leaks upstream)
 test: build
-	$(BIN)/python -m pytest --timeout=900 -o timeout_func_only=true --numprocesses=2 --no-loadscope-reorder tests
+	$(PYTEST) $(addprefix --ignore=,$(SLOW)) tests
+
+test-slow: build
+	$(PYTEST) $(SLOW)
 
 # PyTorch's own operators, mirrored and compared with aten's; about half an hour on two cores.
 upstream: build
@@ -108,10 +117,10 @@ matrix:
 	failed=; for torch in $(MATRIX); do \
 	    minor=$${torch%.*}; \
 	    TORCHEXT_CUDA=$${TORCHEXT_CUDA:-0} \
-	        $(MAKE) test TORCH=torch==$$torch VENV=.venv-$${minor%%.*}$${minor#*.} \
+	        $(MAKE) test test-slow TORCH=torch==$$torch VENV=.venv-$${minor%%.*}$${minor#*.} \
 	        || failed="$$failed $$torch"; \
 	done; \
-	test -z "$$failed" || { echo "error: make test fails on torch$$failed" >&2; exit 1; }
+	test -z "$$failed" || { echo "error: tests fail on torch$$failed" >&2; exit 1; }
 
 # On a CUDA build of torch: the build with nvcc, the import, and what a few minutes show.
 FAST := tests/device $(patsubst %,tests/ops/test_%.py,values gradients opcheck runtime_errors)

@@ -7,7 +7,7 @@ import pytest
 
 HERE = Path(__file__).parent
 # These take minutes each: begun first, they leave no process idle at the end.
-LONGEST = ("build", "checks", "codegen", "upstream")
+LONGEST = ("adversary", "build", "checks", "codegen", "upstream", "fuzz")
 
 
 def pytest_collection_modifyitems(items):
