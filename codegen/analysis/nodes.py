@@ -253,13 +253,10 @@ class NodeAnalysis:
 def _needed(text: str, name: str, targets: tuple[int, ...]) -> tuple[int, ...]:
     """The gradients that a value is needed for: fewer than all of a formula's where each use is
     wrap_opt_if(name, grad_input_mask[i] || ...)."""
-    mask = r"grad_input_mask\s*\[\s*\d+\s*\]"
-    wrapped = re.findall(
-        rf"\bwrap_opt_if\(\s*{re.escape(name)}\s*,\s*({mask}(?:\s*\|\|\s*{mask})*)\s*\)", text
-    )
+    wrapped = read(text).wrapped(name)
     if not targets or len(wrapped) < read(text).count(name):
         return targets
-    indices = {int(i) for condition in wrapped for i in re.findall(r"\d+", condition)}
+    indices = set().union(*wrapped)
     return tuple(targets[i] for i in sorted(indices) if i < len(targets))
 
 

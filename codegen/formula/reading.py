@@ -53,11 +53,11 @@ class Reading:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokens_of(text)
-        self._words = [token.group() for token in self.tokens]
+        self.words = [token.group() for token in self.tokens]
 
     def _around(self, index: int) -> tuple[str, str]:
         """The tokens before and after one; "" where there is none."""
-        words = self._words
+        words = self.words
         return words[index - 1] if index else "", words[index + 1] if index + 1 < len(words) else ""
 
     def _is_name(self, index: int) -> bool:
@@ -104,7 +104,7 @@ class Reading:
 
     def _indices(self, name: str) -> Iterator[tuple[str, int]]:
         for index, token in enumerate(self.tokens):
-            if self._words[index : index + 2] == [name, "["]:
+            if self.words[index : index + 2] == [name, "["]:
                 start = self.tokens[index + 1].end()
                 closing = (t.start() for t in self.tokens[index + 2 :] if t.group() == "]")
                 if (end := next(closing, None)) is not None:
@@ -116,10 +116,10 @@ class Reading:
         found = set()
         for index in range(len(self.tokens) - 1):
             before, after = self._around(index)
-            is_helper = self._words[max(index - 4, 0) : index] == _HELPERS
+            is_helper = self.words[max(index - 4, 0) : index] == _HELPERS
             is_bare = before not in (*_MEMBER, "::") or is_helper
             if self._is_name(index) and after in ("(", "<") and is_bare:
-                found.add(self._words[index])
+                found.add(self.words[index])
         return frozenset(found)
 
     @cached_property
@@ -146,10 +146,10 @@ class Reading:
             if token.lastgroup != "name" or before in _MEMBER:
                 continue
             parts = [token.group()]
-            while index + 1 < len(tokens) and self._words[index] == "::":
+            while index + 1 < len(tokens) and self.words[index] == "::":
                 if not self._is_name(index + 1):
                     break
-                parts.append(self._words[index + 1])
+                parts.append(self.words[index + 1])
                 index += 2
             if len(parts) > 1:
                 given = self._given(index)
@@ -158,12 +158,12 @@ class Reading:
     def _given(self, index: int) -> int | None:
         """How many arguments stand in the parentheses that begin at the index; None where there are
         none, or where only names that are types would tell a comma from one of a template."""
-        if self._words[index : index + 1] != ["("]:
+        if self.words[index : index + 1] != ["("]:
             return None
         level, commas, less = 0, 0, False
         start = index
         while index < len(self.tokens):
-            char = self._words[index]
+            char = self.words[index]
             level += (char in _OPENING) - (char in _CLOSING)
             if level == 0:
                 return commas + 1 if index > start + 1 else 0
@@ -175,12 +175,37 @@ class Reading:
             index = end or index + 1
         return None
 
+    def wrapped(self, name: str) -> list[set[int]]:
+        """The gradients that each `wrap_opt_if(name, grad_input_mask[i] || ...)` is for."""
+        found, begin = [], ["wrap_opt_if", "(", name, ","]
+        for index in range(len(self.words)):
+            if self.words[index : index + len(begin)] == begin:
+                indices, end = self._masks_from(index + len(begin))
+                if indices and self.words[end : end + 1] == [")"]:
+                    found.append(indices)
+        return found
+
+    def _masks_from(self, index: int) -> tuple[set[int], int]:
+        """The gradients of the `grad_input_mask[i] || ...` that begins at the index, and where it
+        ends."""
+        found: set[int] = set()
+        while self.words[index : index + 2] == ["grad_input_mask", "["]:
+            number, closing = (*self.words[index + 2 : index + 4], "", "")[:2]
+            if not number.isdigit() or closing != "]":
+                break
+            found.add(int(number))
+            index += 4
+            if self.words[index : index + 2] != ["|", "|"]:
+                break
+            index += 2
+        return found, index
+
     def members_of(self, namespace: str) -> set[str]:
         """The names that it takes from a namespace."""
         return {
-            self._words[index + 2]
+            self.words[index + 2]
             for index in range(len(self.tokens) - 2)
-            if self._words[index : index + 2] == [namespace, "::"] and self._is_name(index + 2)
+            if self.words[index : index + 2] == [namespace, "::"] and self._is_name(index + 2)
         }
 
     def renamed(self, names: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from codegen.formula.attributes import take_attributes
 from codegen.formula.reading import read
+from codegen.formula.tangents import at_conjugate, called_again, written_in_place
 
 
 @pytest.mark.parametrize(
@@ -99,6 +100,12 @@ def test_the_librarys_own_namespace_is_rooted(text: str, expected: str) -> None:
         ("self.sizes()[0]", "self_sizes[0]", ["self_sizes"]),
         ("x.dim()>self.dim()?a :self.dim()", "x.dim()>self_dim?a :self_dim", ["self_dim"]),
         ('f("self.dim()", p->self.dim())', None, []),
+        ("self\n  .sizes ( ) [0]", "self_sizes [0]", ["self_sizes"]),
+        ("self.dim(1) + self.dim + self.sym_size(0, 1) + self.sym_size(n + 1)", None, []),
+        ("self.sym_size()", None, []),
+        ("f(self.sizes", None, []),
+        ("zeros_like(self)", "zeros_of(self_info)", ["self_info"]),
+        ("at::zeros_like(self) + x.zeros_like(self) + zeros_like(self, x)", None, []),
     ],
 )
 def test_attributes_of_a_tensor_become_members(
@@ -140,6 +147,27 @@ def test_zeros_are_made_of_a_tensor_or_of_each_of_a_list(type_: str, member: str
 
 
 @pytest.mark.parametrize(
+    ("text", "indices"),
+    [
+        ("wrap_opt_if(x, grad_input_mask[0])", [{0}]),
+        (
+            "f(wrap_opt_if( x, grad_input_mask [1] || grad_input_mask[12] ), wrap_opt_if(x, y))",
+            [{1, 12}],
+        ),
+        ("wrap_opt_if(y, grad_input_mask[0]) + x", []),
+        ("wrap_opt_if(x, grad_input_mask[0] && grad_input_mask[1])", []),
+        ("wrap_opt_if(x, grad_input_mask[i])", []),
+        ("wrap_opt_if(x, grad_input_mask[0] ||", []),
+        ("wrap_opt_if(x, grad_input_mask[0", []),
+        ("wrap_opt_if(x, grad_input_mask", []),
+        ("wrap_opt_if(x, true)", []),
+    ],
+)
+def test_gradients_that_a_wrapped_value_is_for(text: str, indices: list[set[int]]) -> None:
+    assert read(text).wrapped("x") == indices
+
+
+@pytest.mark.parametrize(
     ("text", "names"),
     [
         ("fmap(x, [](c10::SymInt i){return -i;})", {"i"}),
@@ -162,3 +190,36 @@ def test_names_that_a_lambda_declares(text: str, names: set[str]) -> None:
 def test_functions_that_a_formula_calls() -> None:
     text = "f(x.g(), at::h(1), lib::k(2), m<2>(x)) + std::get<0>(n(x))"
     assert read(text).functions == {"f", "m", "n"}
+
+
+@pytest.mark.parametrize(
+    ("formula", "method"),
+    [
+        ("x_t.mul(y, 2)", "x_t_raw.mul_(y, 2)"),
+        ("x_t.mul(f(y).sum())", "x_t_raw.mul_(f(y).sum())"),
+        ("x_t.mul()", "x_t_raw.mul_()"),
+        ("x_t.mul(y) + z.sum()", None),
+        ("x_t.mul(y).sum(z)", None),
+        ("x_t.add(y)", None),
+        ("z_t.mul(y)", None),
+        ("z.x_t.mul(y)", None),
+        ("x_t * y", None),
+    ],
+)
+def test_a_tangent_is_written_by_the_method_that_the_formula_is(
+    formula: str, method: str | None
+) -> None:
+    either = f"x_t_raw.defined() ? {method} : {formula}" if method else None
+    assert written_in_place("x", formula, "mul") == (
+        either or f"written_tangent(x_t_raw, {formula})"
+    )
+
+
+def test_a_gradient_at_the_conjugate_tangent() -> None:
+    found = at_conjugate("grad * x.cos() * f(grad, y)", "x", ["grad"])
+    assert found == "(x_t.conj() * x_p.cos() * f(x_t.conj(), y)).conj()"
+
+
+def test_an_operator_is_called_again_for_one_of_its_results() -> None:
+    assert called_again("f_out", ["x_t", "n"], None) == "operators::f_out::call(x_t, n)"
+    assert called_again("f", ["x_t"], 2) == "::std::get<2>(operators::f::call(x_t))"

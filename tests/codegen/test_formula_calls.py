@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
 from spec_runs import run
 
 from codegen.formula.reading import read
-from codegen.formula.torch_functions import TorchFunctions
+from codegen.formula.torch_functions import TorchFunctions, installed_functions
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,18 @@ def test_what_torch_has_is_known(name: str, functions: TorchFunctions) -> None:
 def test_what_it_has_not_has_a_hint(functions: TorchFunctions) -> None:
     assert not functions.has("maybe_multipy")
     assert functions.hint("maybe_multipy") == "did you mean 'maybe_multiply'?"
+
+
+@pytest.mark.parametrize("missing", [("torch",), ("torchgen",), ("torch", "torchgen")])
+def test_nothing_is_known_without_torch_beside_the_generator(
+    missing: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torchgen")
+    found = installed_functions(tmp_path)
+    assert found is not None and found.has("sigmoid_backward")
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n in missing else real(n))
+    assert installed_functions(tmp_path) is None
 
 
 NATIVE = """
