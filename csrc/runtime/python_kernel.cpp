@@ -6,14 +6,22 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/PyInterpreter.h>
-#include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torchext/generated/boxed.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+// Declared in a header that takes half a gigabyte to compile.
+namespace torch::jit {
+TORCH_PYTHON_API pybind11::object toPyObject(c10::IValue value);
+TORCH_PYTHON_API c10::IValue toIValue(
+    pybind11::handle object, const c10::TypePtr& type, std::optional<int32_t> size = std::nullopt);
+} // namespace torch::jit
 
 namespace torchext::runtime {
 namespace {

@@ -789,3 +789,28 @@ def test_what_is_made_a_view_in_place_keeps_its_history() -> None:
     assert kept("f_(Tensor(a!) x) -> Tensor(a!)", "  tags: inplace_view\n")
     assert not kept("f_(Tensor(a!) x) -> Tensor(a!)")
     assert not kept("f(Tensor x) -> Tensor")
+
+
+def test_what_a_rule_says_of_results_that_the_kernel_makes() -> None:
+    def expected(meta: str, more: str = "") -> tuple[str, ...] | None:
+        more = f"  meta: {{{meta}}}\n{more}"
+        (op,) = plan(spec("f(Tensor x) -> Tensor", dispatch="CPU: f", more=more)).operators
+        found = next(k for k in op.kernels if k.key == "CPU").expected
+        return None if found is None else found.results
+
+    assert expected("check: [x.dim == 1]") == ()
+    assert expected("like: x", "  allocates: True\n") == ("out",)
+    assert expected("like: x") is None  # the kernel is given it
+    assert kernel("f(Tensor x) -> Tensor", "CPU: f").expected is None
+
+
+def test_an_operator_with_a_rule_returns_what_it_writes_to_in_its_place() -> None:
+    def returned(schema: str, name: str, more: str = "") -> set[tuple[str | int, ...]]:
+        more = f"  meta: {{like: x}}\n{more}"
+        op = operator(plan(spec(schema, dispatch="CPU: f", more=more)), name)
+        return {k.structured.returned for k in op.kernels if k.structured}
+
+    assert returned("f(Tensor x) -> Tensor", "f") == {()}
+    assert returned("f(Tensor x) -> Tensor", "f.out", "  autogen: f.out\n") == {()}
+    mixed = "f(Tensor x, Tensor(a!) state) -> (Tensor(a!), Tensor)"
+    assert returned(mixed, "f") == {("state", 0)}

@@ -11,6 +11,7 @@ import upstream_torchgen as upstream
 from spec_runs import operator, plan
 from torchgen.model import SchemaKind
 
+from codegen.analysis.functional_forms import view_copies
 from codegen.plan.library import OperatorPlan, Plan
 from codegen.schema.forms import functional_signature
 
@@ -246,3 +247,23 @@ def _has_results_of(ours: dict[str, OperatorPlan], name: str, functional: str | 
     forms = ours[name].operator, ours[functional].operator
     first, second = (functional_signature(form.func) for form in forms)
     return first == second
+
+
+@pytest.mark.parametrize(
+    ("more", "copy"),
+    [
+        ("  autogen: f_copy\n", "f_copy"),
+        ("  autogen: f_functional\n", "f_functional"),
+        ("", "f_copy"),  # which is generated
+        (
+            "- func: f_copy(Tensor x, int n) -> Tensor\n  dispatch: {CPU: f_copy}\n"
+            "- func: g_copy(Tensor x) -> Tensor\n  dispatch: {CPU: g_copy}\n",
+            "f_copy.generated1",
+        ),
+        ("- func: f_copy(Tensor x) -> Tensor\n  dispatch: {CPU: f_copy}\n", "f_copy"),
+    ],
+)
+def test_what_copies_a_view(more: str, copy: str) -> None:
+    found = plan(f"- func: f(Tensor(a) x) -> Tensor(a)\n  dispatch: {{CPU: f}}\n{more}")
+    copies = view_copies([op.operator for op in found.operators])
+    assert {str(a): str(b) for a, b in copies.items()} == {"f": copy}

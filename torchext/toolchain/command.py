@@ -26,7 +26,16 @@ from torch.utils import cpp_extension  # noqa: E402
 
 import torchext  # noqa: E402
 
-from . import compiled_once, cuda, environment, linking, platforms, precompiled, record  # noqa: E402
+from . import (  # noqa: E402
+    compilation,
+    compiled_once,
+    cuda,
+    environment,
+    linking,
+    platforms,
+    precompiled,
+    record,
+)
 from .build_log import BuildLog  # noqa: E402
 from .diagnosis import explain  # noqa: E402
 from .generate import generate  # noqa: E402
@@ -202,6 +211,8 @@ class BuildExtension(cpp_extension.BuildExtension):
         # of cpp_extension's, by which <torch/torch.h> includes Python, which is not linked
         given = ext.extra_compile_args.items()
         flags = {k: [flag for flag in v if flag != _INCLUDES_PYTHON] for k, v in given}
+        if compilation.is_gcc(os.environ["CXX"]):
+            flags["cxx"] = [*compilation.LESS_MEMORY, *flags["cxx"]]
         objects = self.compiler.compile(
             sources,
             output_dir=self._folder(ext),
