@@ -562,9 +562,11 @@ as `torch.autograd.Function` does, for the results whose gradients the formulas 
 that a formula gives as an undefined tensor is none at all (None in Python).
 
 One entry names gradients in one way. A formula that names `i` is for the i-th element of lists
-(`grads[i]`, `self[i]`). `non_differentiable` in place of a formula: no gradient flows to the
-argument, and no tangent; a second derivative reaches it where another formula reads it. A tensor
-argument that no line names must not require grad: the call raises.
+(`grads[i]`, `self[i]`), where a list is the one result with gradients; a list that has fewer
+elements is refused. `non_differentiable` in place of a formula: no gradient flows to the argument,
+and no tangent; a second derivative reaches it where another formula reads it. A tensor argument
+that no line names must not require grad: the call raises. A tangent reads arguments as they were
+before the operator wrote to others, also where they share memory.
 In `sym_size(k)` k is a number or an argument; otherwise the tensor is saved.
 (Upstream exempts one called `output`, the result of the forward operator that an operator of a
 backward takes beside its input; so does this generator, in operators whose name has `backward`.)
@@ -663,7 +665,7 @@ def _types() -> str:
 def page() -> str:
     """The whole page."""
     attributes = "\n".join(
-        f"| `{_spelled(a.pattern)}` | saved in place of the `{a.of}` |" for a in ATTRIBUTES
+        f"| `{a.call.replace('DIM', 'k')}` | saved in place of the `{a.of}` |" for a in ATTRIBUTES
     )
     parts = [
         _HEAD.format(reserved=", ".join(f"`{n}`" for n in RESERVED_NAMESPACES)),
@@ -688,11 +690,6 @@ def page() -> str:
         ),
     ]
     return "\n".join(parts)
-
-
-def _spelled(pattern: str) -> str:
-    text = pattern.replace("{}", "self").replace("\\", "")
-    return text.replace("((?P<dimension>-?w+))", "(k)")
 
 
 def _table(record: type) -> str:

@@ -23,8 +23,8 @@ from ..spec.model import NON_DIFFERENTIABLE, Derivative, Formula, Operator
 
 # Names that a node and its function use themselves.
 _USED = frozenset(
-    "Gradients MaterializedGrads apply apply_with_saved compiled_args computed error "
-    "explain_undefined i incoming is_list_of_gradients kept materialized mutex_ name needs "
+    "Gradients MaterializedGrads apply apply_with_saved check_elements compiled_args computed "
+    "error explain_undefined i incoming is_list_of_gradients kept materialized mutex_ name needs "
     "outputs read_saved release_variables variable_list".split()
 )
 _KINDS = {
@@ -49,7 +49,7 @@ class NodeAnalysis:
     ) -> None:
         """written: for each result the argument that it is, of the operator or an in-place form."""
         self.namespace, self.errors, self.derivative = namespace, errors, derivative
-        self.scope = FormulaScope(operator, derivative, formulas, errors)
+        self.scope = FormulaScope(namespace, operator, derivative, formulas, errors)
         self.written = self._only_written(written)
         self.gradients: dict[str, Formula] = {}  # argument -> its formula
         self.backward: list[Formula] = []
@@ -126,7 +126,7 @@ class NodeAnalysis:
                     what = f"two saved values would be called '{item.member}'"
                     hint = f"of '{before.source}' and of '{item.source}': rename an argument"
                     self.errors.add(formula.location, what, hint)
-            gradients.append(self._gradient(targets, text, formula))
+            gradients.append(self._gradient(targets, text, formula, used))
         if self.written is not None and self.written not in self.with_gradient:
             gradients.append(self._lost())
         zeros = self._zeros(saved) if self.derivative.materialize_grads else ()
@@ -186,8 +186,11 @@ class NodeAnalysis:
         grads = (("grad", 0),)
         return GradientPlan((0,), "", line, grads, False, is_missing=True, is_lost=True)
 
-    def _gradient(self, targets: tuple[int, ...], text: str, formula: Formula) -> GradientPlan:
+    def _gradient(
+        self, targets: tuple[int, ...], text: str, formula: Formula, saved: list[SavedPlan]
+    ) -> GradientPlan:
         reading = read(text)
+        lists = [item for item in saved if self.scope.types[item.source].name == "List"]
         names = reading.names
         grads = {n: i for n, i in self.scope.named_grads.items() if n in names}
         if "grad" in names:
@@ -199,6 +202,7 @@ class NodeAnalysis:
             tuple(sorted(grads.items())),
             "grad_input_mask" in names,
             self.scope.is_elementwise(text),
+            tuple((item.source, item.local) for item in lists if item.local in reading.by_element),
             text.startswith("not_implemented("),
         )
 

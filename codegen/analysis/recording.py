@@ -7,7 +7,7 @@ because a tensor that is written to has to be copied first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..cpp import names as cpp_names
 from ..formula.scope import FormulaScope
@@ -32,6 +32,7 @@ from .tangents import TangentAnalysis
 _FORWARD_RESULT, _BACKWARD = "output", "backward"
 # The tag of operators that torch's own ones have it for.
 _MAY_SHARE = "maybe_aliasing_or_mutating"
+_NO_GRADIENT = "a tangent without a gradient: no argument is differentiable"
 
 
 def kernel_plan(
@@ -43,12 +44,11 @@ def kernel_plan(
     if not owns:
         formulas = (*entry.backward, *entry.forward)
         names = tuple(r.name for r in entry.scope.results)
-        scope = FormulaScope(operator, entry.derivative, formulas, errors, names)
+        scope = FormulaScope(namespace, operator, entry.derivative, formulas, errors, names)
     undeclared = _undeclared(scope, entry)
     _check_written(scope, entry)
     if entry.forward and not entry.with_gradient:
-        message = "a tangent without a gradient: no argument is differentiable"
-        errors.add(entry.forward[0].location, message)
+        errors.add(entry.forward[0].location, _NO_GRADIENT)
     if node_name is None or not scope.flow:
         loses = bool(undeclared and scope.flow)
         return AutogradPlan(is_not_implemented=loses, is_ignored=not loses)
@@ -57,7 +57,6 @@ def kernel_plan(
     analysis = TangentAnalysis(namespace, handle, scope, entry, errors)
     tangents = analysis.plan()
     _check_locals(scope, entry, node, tangents)
-    after = {s.member for s in node.saved if s.is_output or _is_written_aside(scope, s.source)}
     return AutogradPlan(
         node=node,
         owns_node=owns,
@@ -68,14 +67,16 @@ def kernel_plan(
         results=scope.results,
         edges=_edges(scope, entry, node),
         watched=_watched(scope, entry),
-        saves=tuple(_save(scope, s) for s in node.saved if s.member not in after),
-        saves_after=tuple(_save(scope, s) for s in node.saved if s.member in after),
+        saves=tuple(_saves(scope, node, after=False)),
+        saves_after=tuple(_saves(scope, node, after=True)),
         tangents=tangents,
         has_aliases=bool(operator.func.mutated) or operator.func.is_view,
         not_views=tuple(r.written for r in scope.flow if r.written and len(scope.flow) > 1),
         apart=_written_apart(scope),
         not_complex=() if operator.complex_autograd else _new_tensors(scope),
         originals=_originals(scope, node, tangents),
+        reads=tuple(sorted(analysis.reads)),
+        overwritten=tuple(scope.parameter(a.name) for a in operator.func.mutated),
         asides=_asides(scope, node),
         calls=analysis.calls(),
     )
@@ -145,6 +146,7 @@ def _check_locals(
         names |= {f"{item.name}_t", f"{item.name}_p", f"{item.name}_t_raw"}
     names |= {f"original_{scope.parameter(a.name)}" for a in scope.func.mutated}
     names |= {f"{scope.parameter(a.name)}_aside" for a in scope.func.mutated}
+    names |= {f"{scope.parameter(a.name)}_before" for a in scope.func.arguments}
     names |= {f"{edge.argument}_size" for edge in node.edges if edge.is_list}
     names |= {result.flag for result in scope.results if result.condition}
     for name in sorted(names & {*scope.arguments, *scope.by_result}):
@@ -213,6 +215,13 @@ def _save(scope: FormulaScope, saved: SavedPlan) -> SaveStep:
         is_written = arg is not None and arg.type.is_write
         origin = SavedFrom.ORIGINAL if is_written else SavedFrom.ARGUMENT
     return SaveStep(saved.member, origin, source, saved.edges, saved.value, given)
+
+
+def _saves(scope: FormulaScope, node: NodePlan, after: bool) -> Iterator[SaveStep]:
+    """What is saved before the kernel runs, or after it."""
+    for saved in node.saved:
+        if after == (saved.is_output or _is_written_aside(scope, saved.source)):
+            yield _save(scope, saved)
 
 
 def _originals(

@@ -6,12 +6,14 @@ Rules are upstream's (load_derivatives.py, api/autograd.py), those for in-place 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..cpp import names as cpp_names
 from ..errors import Errors
 from ..formula import tangents as forward
 from ..formula.checks import AUTO_ELEMENT_WISE, AUTO_LINEAR
 from ..formula.reading import read
-from ..formula.scope import FormulaScope
+from ..formula.scope import DIFFERENTIABLE_TYPES, FormulaScope
 from ..plan.autograd import ResultPlan, SourceLine, TangentInput, TangentPlan
 from ..spec.model import Formula
 from .nodes import NodeAnalysis
@@ -30,6 +32,15 @@ class TangentAnalysis:
         self.tensors = [n for n in gradients if scope.arguments[n].type.name != "List"]
         self.lists = [n for n in gradients if n not in self.tensors]
         self.written = {a.name for a in scope.func.mutated}
+        # What may share memory with what is written to is read as it was before.
+        is_safe = scope.func.is_out or scope.operator.is_inplace_view
+        self.may_be_written = {
+            a.name
+            for a in scope.func.arguments
+            if a.type.plain in DIFFERENTIABLE_TYPES and a.name not in self.written
+            if self.written and not is_safe
+        }
+        self.reads: set[str] = set()  # parameters
         # One formula must not meet what another has written.
         self.overwrites = len(scope.flow) > 1 and any(r.written for r in scope.flow)
 
@@ -66,8 +77,10 @@ class TangentAnalysis:
         return True
 
     def calls(self) -> tuple[str, ...]:
-        """Functions of the library's own C++ API that the formulas call."""
-        found = (read(formula.text).members_of(self.namespace) for formula in self.entry.forward)
+        """Functions of the library's own C++ API that the formulas and conditions call."""
+        texts = [formula.text for formula in self.entry.forward]
+        texts += [r.condition.expression for r in self.scope.results if r.condition]
+        found = (read(text).members_of(self.namespace) for text in texts)
         return tuple(sorted(set().union(*found)))
 
     def _tangent(self, formula: Formula, count: int) -> TangentPlan:
@@ -105,6 +118,7 @@ class TangentAnalysis:
             read(self._over_parameters(text, candidates, results)).rooted(self.namespace),
             SourceLine(formula.location.source.name, formula.at(0).line),
             elementwise,
+            tuple(self._by_element(text, [*required, *primals])) if elementwise else (),
             clones,
             tuple(self._value(n, elementwise) for n in named if n not in written)
             if not any(r.is_view for r in results)
@@ -203,10 +217,27 @@ class TangentAnalysis:
         """The argument that is this parameter of the kernel."""
         return next(n for n in self.written if self.scope.parameter(n) == written)
 
-    def _value(self, name: str, elementwise: bool) -> str:
+    def _value(self, name: str, elementwise: bool, is_read: bool = False) -> str:
         """An argument in the kernel; of a list the i-th element where the formula is for that."""
         is_list = self.scope.arguments[name].type.name == "List"
-        return self.scope.parameter(name) + ("[i]" if elementwise and is_list else "")
+        parameter = self._before(name) if is_read else self.scope.parameter(name)
+        return parameter + ("[i]" if elementwise and is_list else "")
+
+    def _before(self, name: str) -> str:
+        """An argument as it was before the operator wrote to others."""
+        parameter = self.scope.parameter(name)
+        if name not in self.may_be_written:
+            return parameter
+        self.reads.add(parameter)
+        return f"{parameter}_before"
+
+    def _by_element(self, text: str, names: list[str]) -> Iterator[tuple[str, str]]:
+        """The lists of which a formula reads the i-th element, among them the arguments of which it
+        does so by a word of their own."""
+        used = read(text).by_element.union(names)
+        for name, argument in self.scope.arguments.items():
+            if name in used and argument.type.name == "List":
+                yield name, self.scope.parameter(name)
 
     def _inputs(
         self,
@@ -220,7 +251,9 @@ class TangentAnalysis:
         found = []
         for name in candidates:
             if name in required or name in primals:
-                parameter, written = self._value(name, elementwise), name in self.written
+                is_read = name in primals or self.overwrites
+                parameter = self._value(name, elementwise, is_read)
+                written = name in self.written
                 raw = f"{name}_t_raw" in used
                 needs = name in required, name in primals, raw
                 copied = written and self.overwrites
@@ -236,16 +269,18 @@ class TangentAnalysis:
     def _plain(self, name: str) -> str:
         """An argument that a formula reads by its name: as it is, but for a tangent that goes
         nowhere."""
-        parameter, type_ = self.scope.parameter(name), self.scope.arguments[name].type
+        type_ = self.scope.arguments[name].type
         is_constant = type_.is_tensor_like and name in self.entry.non_differentiable
         keeps = not is_constant or name in self.written
+        parameter = self._before(name)
         return parameter if keeps else forward.without_tangent(parameter)
 
     def _over_parameters(
         self, text: str, candidates: list[str], results: tuple[ResultPlan, ...]
     ) -> str:
         """The formula with arguments and results as the kernel spells them."""
-        names = {n: self._plain(n) for n in self.scope.arguments if n not in candidates}
+        used = read(text).names.difference(candidates)
+        names = {n: self._plain(n) for n in self.scope.arguments if n in used}
         names |= {r.name: r.local for r in self.scope.results if not r.written}
         optional = (r for r in self.scope.results if r.is_optional)
         names |= {r.name: forward.primal_of(r.local) for r in optional}

@@ -8,15 +8,16 @@ import textwrap
 from collections.abc import Iterable
 
 WIDTH = 100
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'')
+# What is no code of its own: a text, a character, a comment.
+_OPAQUE = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|/\*.*?\*/')
 _ONE_STRING = re.compile(r' *"(?P<text>(?:[^"\\]|\\.)*)"(?P<tail>[,);]*)')
 _LIST = re.compile(r"[({](?=[^)}])")
-_BRACKET = re.compile(rf"{_STRING.pattern}|->|[()\[\]{{}}<>,]")
+_BRACKET = re.compile(rf"{_OPAQUE.pattern}|->|[()\[\]{{}}<>,]")
 _INDENT = "    "
 _DIRECTIVE = "#line "
-# Words between which a line may be broken: a space in a string is none, a quote in a number opens
-# none.
-_WORDS = re.compile(rf"(?:(?<!\w)\.?\d(?:'?\w)*|{_STRING.pattern}|\S)+")
+# Words between which a line may be broken: a space in a string or comment is none, a quote in a
+# number or comment opens none.
+_WORDS = re.compile(rf"(?:(?<!\w)\.?\d(?:'?\w)*|{_OPAQUE.pattern}|\S)+")
 # Macros, in whose arguments no directive may stand, and raw strings, in which a space is one.
 _UNBROKEN = re.compile(r"\b[A-Z][A-Z0-9_]{3,}\s*\(|R\"")
 
@@ -121,7 +122,7 @@ def _after_assignment(line: str, indent: str) -> str | None:
 
 def _argument_list(line: str) -> tuple[str, list[str], str] | None:
     """`head(`, the arguments, `)tail` of the first argument or brace list that is not empty."""
-    opening = _LIST.search(_STRING.sub(lambda match: "_" * len(match.group()), line))
+    opening = _LIST.search(_OPAQUE.sub(lambda match: "_" * len(match.group()), line))
     if opening is None:
         return None
     begin, depth = opening.end(), 1

@@ -162,7 +162,7 @@ def _parts(node: NodePlan) -> Iterator[str]:
     """What gives the arguments for those parameters, without grads."""
     sizes = [f"&{node.name}::{e.argument}_size" for e in node.edges if e.is_list]
     every = [f"&{node.name}::{e.argument}_size" if e.is_list else "1" for e in node.edges]
-    yield f"Edges<{', '.join(every)}>"
+    yield f"Edges{'OfZeros' * bool(node.zeros)}<{', '.join(every)}>"
     if node.retains:
         yield "RetainVariables"
     yield from (f"Member<{size}>" for size in sizes)

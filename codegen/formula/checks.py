@@ -96,10 +96,24 @@ class FormulaChecks:
                 self.errors.add(formula.at(name.offset), what, "give the argument another name")
         known = {*self.scope.arguments, *self.scope.by_result, *self.scope.named_grads, *GRADS}
         index = {"i"} if self.scope.is_elementwise(formula.text) else set()
-        if index and (len(formula.names) > 1 or "grad_input_mask" in formula.text):
-            what = "a formula for the i-th element of lists gives the gradient of one argument"
-            self.errors.add(formula.location, what)
+        if index:
+            self._check_each(formula)
         self._check_names(formula, known | index)
+
+    def _check_each(self, formula: Formula) -> None:
+        """A formula for the i-th element: of the one list of gradients, for that of another."""
+        what, hint = None, "give the gradients of all of a list at once, of 'grads'"
+        flow, name = len(self.scope.flow), formula.names[0]
+        if len(formula.names) > 1 or "grad_input_mask" in formula.text:
+            what = "a formula for the i-th element of lists gives the gradient of one argument"
+            hint = None
+        elif flow != 1:
+            what = f"'i' counts one list, and '{self.scope.operator.name}' has {flow} results"
+            what += " with gradients"
+        elif name in self.scope.arguments and self.scope.types[name].name != "List":
+            what, hint = f"'i' counts a list, and '{name}' is none", "give its gradient of 'grads'"
+        if what:
+            self.errors.add(formula.location, what, hint)
 
     def check_tangent(self, formula: Formula, with_gradient: set[str], each: bool) -> None:
         """A formula that gives tangents, `each` of an element of its lists.

@@ -8,7 +8,6 @@ The C++ compiler judges the rest.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -175,6 +174,16 @@ class Reading:
             index = end or index + 1
         return None
 
+    @cached_property
+    def by_element(self) -> frozenset[str]:
+        """The names of which it reads the i-th element."""
+        count = len(self.words)
+        return frozenset(
+            self.words[index]
+            for index in range(count - 3)
+            if self._is_name(index) and self.words[index + 1 : index + 4] == ["[", "i", "]"]
+        )
+
     def wrapped(self, name: str) -> list[set[int]]:
         """The gradients that each `wrap_opt_if(name, grad_input_mask[i] || ...)` is for."""
         found, begin = [], ["wrap_opt_if", "(", name, ","]
@@ -219,4 +228,10 @@ class Reading:
 
     def rooted(self, namespace: str) -> str:
         """The text with `namespace::` made `::namespace::`, so that no inner scope hides it."""
-        return re.sub(rf"(?<![\w:]){re.escape(namespace)}::", f"::{namespace}::", self.text)
+        text = self.text
+        for index in reversed(range(len(self.tokens))):
+            if self.words[index : index + 2] == [namespace, "::"] and self._is_name(index):
+                if self._around(index)[0] not in (*_MEMBER, "::"):
+                    start = self.tokens[index].start()
+                    text = f"{text[:start]}::{text[start:]}"
+        return text

@@ -22,13 +22,15 @@ class FormulaScope:
 
     def __init__(
         self,
+        namespace: str,
         operator: Operator,
         derivative: Derivative,
         formulas: tuple[Formula, ...],
         errors: Errors,
         result_names: tuple[str, ...] = (),
     ) -> None:
-        self.operator, self.derivative, self.errors = operator, derivative, errors
+        self.namespace, self.errors = namespace, errors
+        self.operator, self.derivative = operator, derivative
         self.func = operator.func
         self.arguments: dict[str, Argument] = {a.name: a for a in self.func.arguments}
         self.results = self._results(self._flags(formulas), result_names)
@@ -121,4 +123,5 @@ class FormulaScope:
         """A condition over arguments, as the autograd kernel spells them."""
         names = {name: cpp_names.parameter_name(name) for name in self.arguments}
         line = SourceLine(flag.location.source.name, flag.location.line)
-        return Condition(read(flag.text).renamed(names), line)
+        text = read(flag.text).renamed(names)
+        return Condition(read(text).rooted(self.namespace), line)

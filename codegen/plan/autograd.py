@@ -69,6 +69,7 @@ class GradientPlan:
     grads: tuple[tuple[str, int], ...]  # local name of an incoming gradient, and its index
     needs_mask: bool  # uses grad_input_mask
     is_elementwise: bool = False  # gives the gradient of the i-th element of each list
+    lists: tuple[tuple[str, str], ...] = ()  # of which it reads that: argument or result, and local
     is_missing: bool = False  # says that there is none
     is_lost: bool = False  # no formula: zeros, of the value that the operator overwrote
 
@@ -185,6 +186,7 @@ class TangentPlan:
     expression: str
     line: SourceLine  # where it stands
     is_elementwise: bool = False  # gives the tangent of the i-th element of a list
+    lists: tuple[tuple[str, str], ...] = ()  # of which it reads that: argument and parameter
     clones: str | None = None  # the tangent of this argument must not be written to
     apart: tuple[str, ...] = ()  # parameters with which the tangents share no memory
 
@@ -228,8 +230,10 @@ class AutogradPlan:
     apart: tuple[str, ...] = ()  # several written parameters, which must share no memory
     not_complex: tuple[str, ...] = ()  # results that must not be complex and require grad
     originals: tuple[str, ...] = ()  # written parameters whose value before is kept
+    reads: tuple[str, ...] = ()  # parameters of which tangents read what they were before the call
+    overwritten: tuple[str, ...] = ()  # all parameters that the operator writes to
     asides: tuple[str, ...] = ()  # written parameters that backward reads and no gradient flows to
-    calls: tuple[str, ...] = ()  # functions of the library's own C++ API that tangents call
+    calls: tuple[str, ...] = ()  # functions of the library's own C++ API that it calls
 
     @property
     def evaluates(self) -> bool:

@@ -1838,6 +1838,7 @@ at::Tensor& autograd_mul__Tensor(
     c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& other) {
   const bool records = any_requires_grad(self, other);
   torch::autograd::check_inplace(self, records);
+  const auto other_before = before_write(has_tangent(self, other), other, self);
   ::std::optional<at::Tensor> original_self;
   if (has_tangent(self, other)) {
     kept(original_self, self);
@@ -1857,15 +1858,15 @@ at::Tensor& autograd_mul__Tensor(
   if (has_tangent(self, other)) {
     const at::Tensor self_t_raw = raw_tangent_of(self);
     at::Tensor self_t = writable_tangent_of(self);
-    at::Tensor other_t = tangent_of(other);
-    const at::Tensor other_p = primal_of(other);
+    at::Tensor other_t = tangent_of(other_before);
+    const at::Tensor other_p = primal_of(other_before);
     at::Tensor original_self_t = writable_tangent_of(original_self);
     const at::Tensor original_self_p = primal_of(original_self);
 #line 6 "derivatives.yaml"
     self_tangent =
 #line 6 "derivatives.yaml"
         written_tangent(self_t_raw, other_t * original_self_p + original_self_t * other_p);
-#line 128 "src/autograd_0.cpp"
+#line 129 "src/autograd_0.cpp"
     set_apart(self_tangent, other);
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);

@@ -15,6 +15,7 @@ from codegen.cpp.folding import WIDTH, fold
 LINE = '#line 7 "derivatives.yaml"'
 _WORDS = st.sampled_from(
     ["a", "+", "grad.sum(0, true)", "*", "::at::where(x > 0, x, y)", "?", ":", "1'000", "'x'"]
+    + ["/* it's */", '/* a  " quote */']
 )
 _TEXTS = st.text("ab '(),:?\\", max_size=30).map(
     lambda text: '"' + text.replace("\\", "\\\\") + '"'
@@ -24,7 +25,7 @@ _TEXTS = st.text("ab '(),:?\\", max_size=30).map(
 def tokens(text: str) -> str:
     """A text without its directives, and without spaces outside of strings."""
     without = re.sub(r"^#line .*\n?", "", text, flags=re.MULTILINE)
-    parts = re.split(r'("(?:[^"\\]|\\.)*")', without)
+    parts = re.split(r'("(?:[^"\\]|\\.)*"|/\*.*?\*/)', without)
     return "".join(p if index % 2 else "".join(p.split()) for index, p in enumerate(parts))
 
 
@@ -56,6 +57,15 @@ def test_a_quote_in_a_number_opens_no_text() -> None:
     text = f'"it\'s {"a text " * 20}"'
     folded = fold(f"{LINE}\n    f(1'000 + {'x + ' * 14}g({text}) + {'y + ' * 12}2'000);")
     assert text in folded and len(folded.split("\n")) > 3
+
+
+@pytest.mark.parametrize("comment", ["/* it's */", '/* a " */', "/* f(a, b */"])
+def test_a_quote_in_a_comment_opens_no_text(comment: str) -> None:
+    text = f'"don\'t  {"stop,  " * 12}"'
+    formula = f"f({'x + ' * 14}{comment} g({text}) + {'y + ' * 12}2)"
+    folded = fold(f"{LINE}\n    {formula};")
+    assert text in folded and comment in folded and len(folded.split("\n")) > 3
+    assert comment in fold(f"    call({formula});")
 
 
 def test_a_long_string_is_several_that_are_joined() -> None:

@@ -77,6 +77,8 @@ def test_only_free_names_are_renamed() -> None:
         ("::lib::f(grad)", "::lib::f(grad)"),
         ("other::lib::f(grad)", "other::lib::f(grad)"),
         ("mylib::f(lib::g(x))", "mylib::f(::lib::g(x))"),
+        ('m == "lib::f" ? x : lib::f("lib::g")', 'm == "lib::f" ? x : ::lib::f("lib::g")'),
+        ("x.lib::f() /* lib::g */ + lib :: h", "x.lib::f() /* lib::g */ + ::lib :: h"),
     ],
 )
 def test_the_librarys_own_namespace_is_rooted(text: str, expected: str) -> None:
@@ -100,6 +102,7 @@ def test_the_librarys_own_namespace_is_rooted(text: str, expected: str) -> None:
         ("self.sizes()[0]", "self_sizes[0]", ["self_sizes"]),
         ("x.dim()>self.dim()?a :self.dim()", "x.dim()>self_dim?a :self_dim", ["self_dim"]),
         ('f("self.dim()", p->self.dim())', None, []),
+        ("/* not self.sym_size(3) */ grad", None, []),
         ("self\n  .sizes ( ) [0]", "self_sizes [0]", ["self_sizes"]),
         ("self.dim(1) + self.dim + self.sym_size(0, 1) + self.sym_size(n + 1)", None, []),
         ("self.sym_size()", None, []),

@@ -39,6 +39,30 @@ def test_zeros_stand_in_for_gradients_that_nobody_gave(uses, ops) -> None:
     assert gradient(ops.two_or_zeros, uses).equal(gradient(Two.apply, uses))
 
 
+class Nothing(torch.autograd.Function):
+    """Gives no gradient at all."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None
+
+
+@pytest.mark.parametrize("uses", USES)
+def test_zeros_stand_in_where_nobody_gave_any(uses, ops) -> None:
+    def nothing(f):
+        return lambda x: [Nothing.apply(result) for result in f(x)]
+
+    found, expected = (gradient(nothing(f), uses) for f in (ops.two_or_zeros, Two.apply))
+    assert found.equal(expected) and found.equal(torch.zeros(3))
+    assert gradient(nothing(ops.two), uses) is None
+    x = torch.ones(3, requires_grad=True)
+    assert torch.autograd.grad(Nothing.apply(ops.two_or_zeros(x)[0]).sum(), x)[0].equal(found)
+
+
 @pytest.mark.parametrize("uses", USES)
 def test_zeros_are_of_the_results_sizes_in_a_compiled_backward(uses, ops) -> None:
     torch._dynamo.reset()

@@ -169,7 +169,12 @@ def _returned(signature: Signature, results: tuple[ResultPlan, ...]) -> list[str
 
 
 def _originals(autograd: AutogradPlan) -> Iterator[str]:
-    """Copies of what is written to: made when first asked for, or at once for a tangent."""
+    """Copies of what is written to: made when first asked for, or at once for a tangent; and of
+    what a tangent reads, if it is written to as a part of that."""
+    for parameter in autograd.reads:
+        needed = f"has_tangent({', '.join(autograd.watched)})"
+        given_ = ", ".join([needed, parameter, *autograd.overwritten])
+        yield f"  const auto {parameter}_before = before_write({given_});"
     for parameter in autograd.originals:
         yield f"  ::std::optional<at::Tensor> original_{parameter};"
     for tangent in autograd.tangents:

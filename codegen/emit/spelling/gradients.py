@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ...cpp.template import fill
 from ...output import RESTORE_LINE, line_of
@@ -29,6 +29,7 @@ $restore
 
 _ELEMENTS = """
 if (needs[$edge]) {
+$lists
   variable_list computed(grads.size());
   for (size_t i = 0; i < grads.size(); ++i) {
     if (grads[i].defined()) {
@@ -54,8 +55,10 @@ def _block(node: NodePlan, gradient: GradientPlan) -> str:
     common = {"line": line, "restore": [RESTORE_LINE], "formula": formula}
     needs = [f"needs[{i}]" for i in edges]
     if len(edges) == 1 and not gradient.needs_mask and not _is_whole_list(node, gradient, 0):
-        template = _ELEMENTS if gradient.is_elementwise else _GRADIENT
-        return fill(template, edge=str(edges[0]), **common)
+        if gradient.is_elementwise:
+            lists = element_checks(gradient.lists, "grads")
+            return fill(_ELEMENTS, edge=str(edges[0]), lists=lists, **common)
+        return fill(_GRADIENT, edge=str(edges[0]), **common)
     mask = f"  const ::std::array<bool, {len(needs)}> grad_input_mask = {{{', '.join(needs)}}};"
     values = ["computed"]
     if len(edges) > 1:
@@ -75,6 +78,11 @@ def _block(node: NodePlan, gradient: GradientPlan) -> str:
         _GRADIENTS, any=any_, mask=masks, line=line, computed=computed, stores=stores,
         restore=[RESTORE_LINE],
     )  # fmt: skip
+
+
+def element_checks(lists: Iterable[tuple[str, str]], counted: str) -> list[str]:
+    """What refuses lists with fewer elements than the one that a formula counts."""
+    return [f'  check_elements({counted}.size(), "{n}", {local}.size());' for n, local in lists]
 
 
 def _is_whole_list(node: NodePlan, gradient: GradientPlan, place: int) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from ...cpp.template import fill
 from ...output import RESTORE_LINE, line_of
 from ...plan.autograd import ResultPlan, TangentInput, TangentPlan
+from .gradients import element_checks
 
 _TANGENT = """
   $type $name;
@@ -22,6 +23,7 @@ $restore
 
 _ELEMENTS = """
   variable_list $name($result.size());
+$lists
   for (size_t i = 0; i < $result.size(); ++i) {
     if ($condition) {
 $inputs
@@ -42,7 +44,10 @@ def tangent_block(tangent: TangentPlan) -> str:
         inputs.append(f"    {tangent.clones}_t = unshared({tangent.clones}_t);")
     name = f"{tangent.name}[i]" if each else tangent.name
     apart = [f"set_apart({', '.join([name, *tangent.apart])});"] if tangent.apart else []
-    kind = {"result": tangent.results[0].local} if each else {"type": _type(tangent)}
+    kind = {"type": _type(tangent)}
+    if each:
+        result = tangent.results[0].local
+        kind = {"result": result, "lists": element_checks(tangent.lists, result)}
     return fill(
         _ELEMENTS if each else _TANGENT,
         name=tangent.name,

@@ -4,6 +4,7 @@
 #include <portedtest/ops.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <future>
 #include <numeric>
 #include <tuple>
@@ -570,6 +571,28 @@ void add_second_without_formula(
   for (const at::Tensor& tensor : l) {
     tensor.add_(q);
   }
+}
+
+at::Tensor scaled_by(const at::Tensor& self, const at::Tensor& other) {
+  return self * other;
+}
+
+at::Tensor& scaled_by_(at::Tensor& self, const at::Tensor& other) {
+  return self.copy_(self * other);
+}
+
+at::Tensor& weighted_(
+    at::Tensor& self, const at::Tensor& other, const std::optional<at::Tensor>& w) {
+  return self.copy_(w.has_value() ? self * other * *w : self * other);
+}
+
+// The last of a shorter list for all that are left.
+std::vector<at::Tensor> each_times(at::TensorList xs, at::TensorList ys) {
+  std::vector<at::Tensor> found;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    found.push_back(xs[i] * ys[std::min(i, ys.size() - 1)]);
+  }
+  return found;
 }
 
 } // namespace portedtest::native

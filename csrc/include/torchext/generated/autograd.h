@@ -216,6 +216,12 @@ inline variable_list kept(at::TensorList gradients) {
   return gradients.vec();
 }
 
+/// Refuse a list that has fewer tensors than a formula for the i-th element reads.
+inline void check_elements(size_t wanted, const char* name, size_t size) {
+  TORCH_CHECK(
+      size >= wanted, "a formula for each of ", wanted, " tensors reads '", name, "', which has ", size);
+}
+
 /// The gradients that a node computes: one for each of its arguments, or for each tensor of a list.
 class Gradients {
  public:

@@ -141,6 +141,14 @@ inline bool have_common_bytes(const at::Tensor& a, const at::Tensor& b) {
   return OverlapSearch(std::move(dims)).found(low, high);
 }
 
+/// Whether two tensors have a byte in common, whatever wraps them.
+inline bool share_memory(const at::Tensor& first, const at::Tensor& second) {
+  const at::Tensor a = in_memory(first);
+  const at::Tensor b = in_memory(second);
+  return a.defined() && b.defined() && a.has_storage() && b.has_storage() && a.is_alias_of(b) &&
+      have_common_bytes(a, b);
+}
+
 /// at::get_overlap_status, which does not tell where a tensor is no dense block of its memory.
 inline at::MemOverlapStatus overlap_status(const at::Tensor& a, const at::Tensor& b) {
   const at::MemOverlapStatus known = at::get_overlap_status(a, b);

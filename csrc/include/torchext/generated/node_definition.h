@@ -117,6 +117,8 @@ struct Optionals : Member<kMember> {
 /// For each argument with a gradient 1, or the member that has the size of a list.
 template <auto... kSizes>
 struct Edges {
+  static constexpr bool kComputesOfNone = false;
+
   template <typename Node>
   static std::array<size_t, sizeof...(kSizes)> sizes(const Node& node) {
     return {size(node, kSizes)...};
@@ -166,6 +168,12 @@ struct Edges {
   }
 };
 
+/// The same of a node for which zeros stand in the place of gradients that nobody gave, of all too.
+template <auto... kSizes>
+struct EdgesOfZeros : Edges<kSizes...> {
+  static constexpr bool kComputesOfNone = true;
+};
+
 /// Whether the last backward runs, for formulas that ask.
 struct RetainVariables {};
 
@@ -179,7 +187,7 @@ template <auto kStore, typename EdgeSizes, typename... Arguments>
 struct Returning<kStore, EdgeSizes, void (*)(Gradients&, const variable_list&, Arguments...)> {
   static variable_list call(const variable_list& grads, Arguments... arguments) {
     Gradients outputs(EdgeSizes::among(arguments...));
-    if (any_defined(grads)) {
+    if (EdgeSizes::kComputesOfNone || any_defined(grads)) {
       kStore(outputs, grads, arguments...);
     }
     return outputs.taken();

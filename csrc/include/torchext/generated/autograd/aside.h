@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torchext/generated/arguments.h>
+#include <torchext/generated/memory_overlap.h>
 #include <torchext/generated/tracing.h>
 
 #include <cstddef>
@@ -51,6 +52,17 @@ inline c10::List<std::optional<at::Tensor>> stand_in_for(
     copies.push_back(stand_in_for(tensor));
   }
   return copies;
+}
+
+/// The same tensors, as a value of that type.
+template <typename Read>
+auto copied_handles(const Read& read) {
+  if constexpr (std::is_convertible_v<const Read&, at::TensorList> &&
+                !std::is_same_v<Read, at::Tensor>) {
+    return at::TensorList(read).vec();
+  } else {
+    return read;
+  }
 }
 
 } // namespace detail
@@ -99,6 +111,23 @@ class Aside {
   std::optional<decltype(detail::stand_in_for(std::declval<const std::decay_t<Given>&>()))>
       stand_in_;
 };
+
+/// What a tangent reads of an argument beside what the operator writes to: the argument, or, where
+/// they share memory, a copy from before. Without need for it nothing.
+template <typename Read, typename... Written>
+auto before_write(bool is_needed, const Read& read, const Written&... written) {
+  using Copy = decltype(detail::stand_in_for(read));
+  if (!is_needed) {
+    return Copy();
+  }
+  bool shares = false;
+  const auto compare = [&](const at::Tensor& a) {
+    const auto with = [&](const at::Tensor& b) { shares = shares || detail::share_memory(a, b); };
+    (for_each_tensor(with, written), ...);
+  };
+  for_each_tensor(compare, read);
+  return shares ? detail::stand_in_for(read) : detail::copied_handles(read);
+}
 
 } // namespace v1
 } // namespace torchext

@@ -168,15 +168,11 @@ void check_written_apart(
   if (!is_recorded) {
     return;
   }
-  const at::Tensor all[] = {detail::in_memory(detail::or_undefined(written))...};
+  const at::Tensor all[] = {detail::or_undefined(written)...};
   for (size_t i = 0; i < sizeof...(Written); ++i) {
     for (size_t j = i + 1; j < sizeof...(Written); ++j) {
-      const at::Tensor& a = all[i];
-      const at::Tensor& b = all[j];
-      const bool share = a.defined() && b.defined() && a.has_storage() && b.has_storage() &&
-                         a.is_alias_of(b) && detail::have_common_bytes(a, b);
       TORCH_CHECK(
-          !share,
+          !detail::share_memory(all[i], all[j]),
           op,
           ": '",
           names.begin()[i],
