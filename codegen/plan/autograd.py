@@ -105,14 +105,14 @@ class ResultPlan:
     local: str  # in the kernel; of a result that always is an argument, the parameter
     type: str
     is_differentiable: bool
-    is_list: bool = False
-    written: str | None = None  # the parameter that this result is
-    is_optional: bool = False  # it is new where the parameter is a missing tensor
-    is_out: bool = False  # the parameter is a keyword-only one, as those of out= forms
-    is_view: bool = False  # of an argument that is not written to
-    is_inplace_view: bool = False  # it is the argument, with other sizes and strides
-    condition: Condition | None = None  # it is differentiable only if this holds
-    is_tensor: bool = True  # or a list of tensors
+    is_list: bool
+    written: str | None  # the parameter that this result is
+    is_optional: bool  # it is new where the parameter is a missing tensor
+    is_out: bool  # the parameter is a keyword-only one, as those of out= forms
+    is_view: bool  # of an argument that is not written to
+    is_inplace_view: bool  # it is the argument, with other sizes and strides
+    condition: Condition | None  # it is differentiable only if this holds
+    is_tensor: bool  # or a list of tensors
 
     @property
     def flag(self) -> str:

@@ -40,7 +40,7 @@ class ReturnedValue:
     """One of the results that a wrapper returns."""
 
     parameter: str | None  # that it is; None: what the kernel returns
-    may_be_missing: bool = False  # then it is what the kernel returns
+    may_be_missing: bool  # then it is what the kernel returns
 
     @property
     def is_kernels(self) -> bool:

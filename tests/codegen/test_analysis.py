@@ -814,3 +814,52 @@ def test_an_operator_with_a_rule_returns_what_it_writes_to_in_its_place() -> Non
     assert returned("f(Tensor x) -> Tensor", "f.out", "  autogen: f.out\n") == {()}
     mixed = "f(Tensor x, Tensor(a!) state) -> (Tensor(a!), Tensor)"
     assert returned(mixed, "f") == {("state", 0)}
+
+
+def test_sizes_are_told_by_values_only_where_the_word_stands() -> None:
+    def is_given_results(size: str) -> bool:
+        more = f"  meta: {{size: '{size}', dtype: a.dtype}}\n"
+        (op,) = plan(spec("f(Tensor a, int b) -> Tensor", dispatch="CPU: f", more=more)).operators
+        return next(k for k in op.kernels if k.key == "CPU").structured is not None
+
+    assert is_given_results("[b, a.dim]")
+    assert not is_given_results("[b, dynamic]")
+
+
+def test_the_old_value_is_kept_for_what_reads_it_only() -> None:
+    def originals(gradient: str, tangent: str) -> tuple[str, ...]:
+        text = spec("f_(Tensor(a!) self) -> Tensor(a!)")
+        lines = formulas("f_(Tensor(a!) self) -> Tensor(a!)", self=gradient, result=tangent)
+        return operator(plan(text, lines), "f_").autograd.originals
+
+    assert originals("grad * 2", "self_t * 2") == ()
+    assert originals("grad * result", "self_t * result") == ()
+    assert originals("grad * self", "self_t * 2") == ("self",)
+    assert originals("grad * 2", "self_t * original_self_p") == ("self",)
+
+
+def test_what_is_read_beside_what_is_written_is_kept_for_tangents() -> None:
+    def reads(schema: str, tangent: str, more: str = "") -> tuple[str, ...]:
+        text = spec(schema, more=more)
+        lines = formulas(schema, x="grad * y", y="grad * 2", result=tangent)
+        return operator(plan(text, lines), schema.partition("(")[0]).autograd.reads
+
+    both = "x_t * y_p + original_x_p * y_t"
+    assert reads("f_(Tensor(a!) x, Tensor y) -> Tensor(a!)", both) == ("y",)
+    assert reads("f_(Tensor(a!) x, Tensor y) -> Tensor(a!)", "x_t + y_t * 2") == ()
+    assert reads("f(Tensor x, Tensor y) -> Tensor", "x_t * y_p + x_p * y_t") == ()
+    beside = "f(Tensor x, Tensor y, Tensor(a!) seen) -> Tensor"
+    assert reads(beside, "x_t * y_p + x_p * y_t") == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2", 2), ("2.5", 2.5), ("True", True), ("2j", {"complex": [0.0, 2.0]}),
+        ("1.5-2j", {"complex": [1.5, -2.0]}), ("-1+0.5j", {"complex": [-1.0, 0.5]}),
+    ],
+)  # fmt: skip
+def test_a_number_of_a_sample_is_read(text: str, value: object) -> None:
+    more = f"  samples: [{{x: [3], s: {text}}}]\n"
+    (op,) = plan(spec("f(Tensor x, Scalar s) -> Tensor", more=more)).operators
+    assert [sample["s"] for sample in op.samples] == [value]

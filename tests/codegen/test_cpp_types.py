@@ -7,6 +7,7 @@ import pytest
 
 from codegen.cpp import defaults as cpp_defaults
 from codegen.cpp import types as cpp_types
+from codegen.cpp.signatures import Parameter, Signature
 from codegen.schema.parser import parse_schema
 from codegen.schema.schema import Argument
 
@@ -242,3 +243,11 @@ def test_a_default_is_spelled_in_cpp(text: str, default: str | None) -> None:
 def test_a_default_without_symint_is_an_integer() -> None:
     assert cpp_defaults.default_value(argument("SymInt[2] x=1"), symint=False) == "{1, 1}"
     assert cpp_defaults.default_value(argument("SymInt x=1"), symint=False) == "1"
+
+
+def test_a_signature_is_a_type_a_declaration_and_arguments() -> None:
+    found = Signature("int", (Parameter("bool", "a"), Parameter("long", "b", "1")))
+    assert (found.type, found.pointer) == ("int(bool, long)", "int (*)(bool, long)")
+    assert found.prototype("f") == "int f(bool a, long b)"
+    assert found.prototype("f", defaults=True) == "int f(bool a, long b = 1)"
+    assert found.names == "a, b"

@@ -22,6 +22,7 @@ from codegen.formula.expression import mistake, value_count
         ("std::make_tuple(a, f(b, c), {d, e})", 3),
         ("std::tuple<Tensor, std::vector<Tensor>>(a, b)", 2),
         ("std::tuple<Tensor, Tensor, Tensor>{}", 3),
+        ("std::tuple<std::vector<Tensor>, Tensor>(a, b)", 2),
         ("{a, b}", 2),
         ("a < b && c > d", 1),
         ("dim < 0 && p > (0) ? grad : grad * 2", 1),

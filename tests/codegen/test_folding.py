@@ -68,6 +68,11 @@ def test_a_quote_in_a_comment_opens_no_text(comment: str) -> None:
     assert comment in fold(f"    call({formula});")
 
 
+def test_an_assignment_among_arguments_is_no_variable() -> None:
+    call = f"    f(x = {'y' * 60}, {'z' * 40});"
+    assert fold(call) == f"    f(\n        x = {'y' * 60},\n        {'z' * 40});"
+
+
 def test_a_long_string_is_several_that_are_joined() -> None:
     text = " ".join(f"Tensor a{index}" for index in range(40))
     folded = fold(f'  m.def("{text}", {{at::Tag::core}});')

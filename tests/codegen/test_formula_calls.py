@@ -22,6 +22,7 @@ from codegen.formula.torch_functions import TorchFunctions, installed_functions
         ("lib::f(g(a, b), {c, d}, e[1, 2])", "lib::f", 3),
         ("lib::f(pair<int, B>(c, d), std::get<0>(e))", "lib::f", 2),
         ("lib::f(a < b, c)", "lib::f", 2),
+        ("lib::f(a > b, c)", "lib::f", 2),
         ("lib::f(a < b, c > (d))", "lib::f", None),  # or the template a of b and c
         ("lib::f([](Tensor x, int y) { return h(x, y); }, a)", "lib::f", 2),
         ('lib::f("a, b)", /* , ) */ c)', "lib::f", 2),
