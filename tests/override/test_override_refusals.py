@@ -92,3 +92,23 @@ def test_what_a_function_may_not_return(pair):
     assert parameter.grad_fn is None
     with pytest.raises(ValueError, match="aten::view returns a view"):
         torchext.override("aten::view", lambda self, size: self.clone())
+
+
+def test_an_unsafe_view_may_have_the_memory_of_its_argument():
+    x = torch.rand(2, 3, 4, dtype=torch.double, requires_grad=True)
+    y = torch.rand(4, 5, dtype=torch.double)
+    called = []
+
+    def view(self, size):
+        called.append(size)
+        return torch.ops.aten._unsafe_view(self, size)
+
+    expected = x @ y
+    with torchext.override("aten::_unsafe_view", view):
+        found = x @ y
+    assert called and torch.equal(found, expected)
+    assert torch.equal(*(torch.autograd.grad(r.sum(), x)[0] for r in (found, expected)))
+    split = torch.ops.aten.unsafe_split.Tensor
+    with torchext.override(split, lambda self, size, dim=0: split(self, size, dim)):
+        first, second = torch.unsafe_split(x, 1)
+    assert torch.equal(torch.cat([first, second]), x)
