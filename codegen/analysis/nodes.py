@@ -7,7 +7,6 @@ Rules are upstream's (load_derivatives.py, gen_autograd_functions.py).
 from __future__ import annotations
 
 import dataclasses
-import re
 from functools import cached_property
 
 from ..cpp import names as cpp_names
@@ -84,7 +83,7 @@ class NodeAnalysis:
         each = any(self.scope.is_elementwise(gradient.text) for gradient in self.backward)
         return each and all(self.scope.by_result[name].is_list for name in formula.names)
 
-    @property
+    @cached_property
     def with_gradient(self) -> list[str]:
         """The arguments that have a gradient formula, in the order of the schema."""
         return [
@@ -94,11 +93,16 @@ class NodeAnalysis:
         ]
 
     @cached_property
+    def _order(self) -> dict[str, int]:
+        """The place of each argument and result among all."""
+        return {name: index for index, name in enumerate(self.scope.types)}
+
+    @cached_property
     def parameters(self) -> dict[str, str]:
         """What the kernel calls each argument."""
         return {name: cpp_names.parameter_name(name) for name in self.scope.arguments}
 
-    @property
+    @cached_property
     def non_differentiable(self) -> set[str]:
         """The arguments that are declared to have no gradient."""
         return {n for n, f in self.gradients.items() if f.text == NON_DIFFERENTIABLE}
@@ -209,8 +213,8 @@ class NodeAnalysis:
     def _saved_by(self, text: str, targets: tuple[int, ...]) -> tuple[str, list[SavedPlan]]:
         """The formula over locals, and what has to be saved for it."""
         found: list[SavedPlan] = []
-        types, words = self.scope.types, set(re.findall(r"\w+", text))
-        for name in [name for name in types if name in words]:
+        types = self.scope.types
+        for name in sorted(types.keys() & set(read(text).words), key=self._order.__getitem__):
             plain = types[name].plain
             is_output = name not in self.scope.arguments
             text, attributes = take_attributes(text, name, plain, self.parameters)

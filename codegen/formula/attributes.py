@@ -142,12 +142,12 @@ def take_attributes(
 
     parameters: the arguments that an attribute may be asked with, and what the kernel calls them.
     """
-    reading, found = read(text), []
+    found: list[SavedAttribute] = []
     edits: list[tuple[int, int, str]] = []
-    for attribute in ATTRIBUTES:
+    for attribute in ATTRIBUTES if name in text else ():
         if attribute.of != plain_type or attribute.function not in text:
             continue
-        for start, end, dim in attribute.found_in(reading, name):
+        for start, end, dim in attribute.found_in(read(text), name):
             if dim and not (dim in parameters or dim.removeprefix("-").isdigit()):
                 continue
             member = name + attribute.suffix.replace("<dimension>", dim.replace("-", "minus_"))
