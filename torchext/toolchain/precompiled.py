@@ -39,9 +39,10 @@ def include_dirs(compiler: str, flags: Iterable[str], is_made: bool = True) -> l
         header.parent.mkdir()
         source = header.with_suffix(".txt")  # not under the name that the compiler falls back to
         source.write_text(TORCH_HEADERS, encoding="utf-8")
-        # all that it keeps is written at the end: garbage beside it would be most of the memory
-        flags = ["--param=ggc-min-expand=20", "-x", "c++-header"]
-        return chosen.compile(source, Path(f"{header}.gch"), flags)
+        # All that it keeps is written at the end, when garbage beside it would take a fourth more
+        # memory: GCC looks for it when there are 400 MB, and often from there.
+        often = ["--param=ggc-min-heapsize=400000", "--param=ggc-min-expand=10"]
+        return chosen.compile(source, Path(f"{header}.gch"), [*often, "-x", "c++-header"])
 
     made_of = f"{chosen.text}{TORCH_HEADERS}"
     found = cache.shared("headers", "torch's headers", made_of, make, is_made)
