@@ -69,8 +69,11 @@ PYTEST := $(BIN)/python -m pytest --timeout=900 -o timeout_func_only=true --nump
 
 # These build whole projects, check whole libraries, or compile program after program.
 SLOW := $(addprefix tests/,adversary aoti build checks fuzz leaks upstream)
+# CUDA kernels on the host: the test device has them from then on, for nobody else's tests.
+ON_HOST := $(addprefix tests/,cuda cuda_on_host)
 test: build
-	$(PYTEST) $(addprefix --ignore=,$(SLOW)) tests
+	$(PYTEST) $(addprefix --ignore=,$(SLOW) $(ON_HOST)) tests
+	$(PYTEST) $(ON_HOST)
 
 test-slow: build
 	$(PYTEST) $(SLOW)

@@ -9,10 +9,12 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from .analysis.cuda_as import with_cuda_as
 from .analysis.library import RESERVED_NAMESPACES, plan_library
 from .cpp import names as cpp_names
 from .emit import (
@@ -38,6 +40,7 @@ from .formula.torch_functions import installed_functions
 from .output import FileSet
 from .plan.library import Plan
 from .schema.parser import LONGEST_NAME
+from .spec.dispatch_keys import BACKENDS
 from .spec.expansion import expanded
 from .spec.load import load_derivatives, load_operators
 
@@ -57,6 +60,8 @@ EMITTERS = (
     python_nodes,
     operator_table,
 )
+# With `--cuda-as`: what registers CUDA's kernels, which is loaded beside the whole library.
+KERNEL_EMITTERS = (library, kernels, ops, dispatch, rules, ufunc)
 _MOST_ERRORS = 1000
 # The hand-written headers that generated code includes: in a checkout and in an installation alike.
 _RUNTIME_INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "include"
@@ -76,7 +81,10 @@ def main(argv: list[str] | None = None) -> int:
         with _no_garbage_collection():
             plan, rejected = load_plan(options)
             if options.command == "gen":
-                write(plan, options.out, rejected if options.keep_going else None)
+                emitters = EMITTERS
+                if options.cuda_as:
+                    plan, emitters = with_cuda_as(plan, options.cuda_as), KERNEL_EMITTERS
+                write(plan, options.out, rejected if options.keep_going else None, emitters)
     except SpecError as error:
         count = len(error.diagnostics)
         rest = "" if error.is_complete else "; what follows was not read"
@@ -116,6 +124,10 @@ def _parser() -> argparse.ArgumentParser:
         )
         if name == "gen":
             command.add_argument("--out", required=True, type=_folder, metavar="DIR")
+            command.add_argument(
+                "--cuda-as", choices=BACKENDS, metavar="KEY",
+                help="the kernels for CUDA alone, registered for another dispatch key",
+            )  # fmt: skip
     command = commands.add_parser("expand", help="print the operators in upstream's form")
     command.add_argument("native_functions", type=Path, metavar="FILE")
     return parser
@@ -176,10 +188,15 @@ def _display_name(path: Path) -> str:
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def write(plan: Plan, out: Path, rejected: list[dict[str, str]] | None = None) -> list[str]:
+def write(
+    plan: Plan,
+    out: Path,
+    rejected: list[dict[str, str]] | None = None,
+    emitters: Iterable[ModuleType] = EMITTERS,
+) -> list[str]:
     """Write all files of the plan and the manifest; returns the paths that changed."""
     files = FileSet()
-    for emitter in EMITTERS:
+    for emitter in emitters:
         files.add(emitter.emit(plan))
     files.add(units.emit(plan, [*files.paths("part"), *files.paths("python_part")]))
     manifest: dict[str, Any] = {

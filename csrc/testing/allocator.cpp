@@ -258,3 +258,13 @@ int torchext_test_device_open(const void* data) {
 void torchext_test_device_close(const void* data) {
   torchext::testing::close_pages(data);
 }
+
+int torchext_test_device_find(const void* address, const void** data, size_t* nbytes, int* index) {
+  torchext::testing::Allocation found;
+  if (!torchext::testing::find_allocation(address, *data, found)) {
+    return -1;
+  }
+  *nbytes = found.nbytes;
+  *index = found.device;
+  return 0;
+}

@@ -74,6 +74,11 @@ TORCHEXT_TEST_DEVICE_API const char* torchext_test_device_backward(int index);
 TORCHEXT_TEST_DEVICE_API int torchext_test_device_open(const void* data);
 TORCHEXT_TEST_DEVICE_API void torchext_test_device_close(const void* data);
 
+// Whether an address is of a device's memory, and the allocation that it lies in or right behind of:
+// none where `*data` is nullptr. -1 where it is no memory of a device.
+TORCHEXT_TEST_DEVICE_API int torchext_test_device_find(
+    const void* address, const void** data, size_t* nbytes, int* index);
+
 // The default generator of a device: its seed, and the bytes of its state, as many as the first
 // returns; -1 where the index is no device, or the bytes are no state.
 TORCHEXT_TEST_DEVICE_API int torchext_test_device_seed(int index, uint64_t seed);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
@@ -192,6 +193,26 @@ void open_pages(const void* data) {
     block.is_new = false;
   }
   ++block.open;
+}
+
+bool find_allocation(const void* address, const void*& data, Allocation& found) {
+  Memory& all = memory();
+  const std::lock_guard lock(all.mutex);
+  const auto* wanted = static_cast<const char*>(address);
+  if (base == nullptr || wanted < base || base + reserved <= wanted) {
+    return false;
+  }
+  data = nullptr;
+  found = {};
+  const auto after = all.blocks.upper_bound(const_cast<char*>(wanted));
+  if (after != all.blocks.begin()) {
+    const auto& [start, block] = *std::prev(after);
+    if (wanted < start + block.size + page_size()) {
+      data = block.data;
+      found = block.allocation;
+    }
+  }
+  return true;
 }
 
 void close_pages(const void* data) noexcept {

@@ -27,6 +27,10 @@ Allocation release_pages(void* data) noexcept;
 void open_pages(const void* data);
 void close_pages(const void* data) noexcept;
 
+/// Whether an address is one of the device's. If it lies in an allocation, or in the page behind one,
+/// that one's begin and size; otherwise a begin of nullptr.
+bool find_allocation(const void* address, const void*& data, Allocation& found);
+
 /// Opens the memory of an address while it lives.
 class OpenPages {
  public:

@@ -29,6 +29,7 @@ from multiprocessing.connection import Connection
 import torch
 
 from .. import library as libraries
+from . import cuda_on_host
 from . import device as test_device
 from .outcomes import Outcome
 from .samples import Origin
@@ -48,6 +49,7 @@ class Request:
     device: str
     jobs: int
     forks: bool  # whether processes are forked, or are new
+    kernels_on_host: list[tuple[str, str]]  # objects of CUDA kernels that the test device has
 
 
 def request_of(
@@ -60,7 +62,7 @@ def request_of(
     jobs = min(_MOST_JOBS, len(os.sched_getaffinity(0))) if is_here else 1
     return Request(
         library, [path for path in loaded if path != library], _packages_around(loaded),
-        operators, checks, str(device), jobs, forks=is_here,
+        operators, checks, str(device), jobs, forks=is_here, kernels_on_host=cuda_on_host.opened(),
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from .. import library as libraries
-from . import calls
+from . import calls, cuda_on_host
 from .checks.transforms import forgo_test_device
 from .device import NAME, load
 from .facts import Facts, table_of
@@ -52,8 +52,10 @@ def _load(request: Request) -> None:
         libraries.load_library(path)
     for name in request.packages:
         importlib.import_module(name)
-    if request.device.partition(":")[0] == NAME:
+    if request.device.partition(":")[0] == NAME or request.kernels_on_host:
         load()
+    for path, namespace in request.kernels_on_host:
+        cuda_on_host.open_object(path, namespace)
     if any(check.startswith("compile") or check == "opcheck" for check in request.checks):
         importlib.import_module("torch._inductor.compile_fx")
         # What Inductor asks of the machine and keeps: two seconds, which each process would take.

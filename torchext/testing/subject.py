@@ -13,6 +13,7 @@ from functools import cached_property
 import torch
 from torch.utils import _pytree as pytree
 
+from . import cuda_on_host
 from .calls import Call, out_arguments, tensors_of, written_arguments
 from .facts import Facts, overload_of
 from .samples import Origin, Sample, call_of, samples_of
@@ -149,6 +150,8 @@ class Subject:
     def claims(self) -> dict[str, list[str]]:
         """What `dtypes:` says for the device: names of dtypes by argument."""
         own = self.own_kernel
+        if own == "PrivateUse1" and cuda_on_host.stands_for_cuda(self.facts.namespace):
+            own = "CUDA"  # whose kernels these are
         return self.facts.claims(*([own] if own else [_STRUCTURED_KEY, "CPU"]))
 
     @cached_property

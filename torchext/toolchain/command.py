@@ -30,6 +30,7 @@ from . import (  # noqa: E402
     compilation,
     compiled_once,
     cuda,
+    cuda_on_host,
     environment,
     linking,
     platforms,
@@ -114,6 +115,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         if library.unmatched:
             raise SystemExit(f"error: {library.name}: no file is named {library.unmatched}")
         prepared = copy.copy(library)
+        prepared.described = library
         prepared.manifest = generate(library)
         prepared.extra_compile_args = self._compile_flags(library)
         self._take_from_cache(prepared)
@@ -192,7 +194,10 @@ class BuildExtension(cpp_extension.BuildExtension):
         failure = None
         with BuildLog(os.path.join(self._folder(ext), "build.log")) as log:
             try:
-                built = self._link(ext, self._compile(ext))
+                object_of = self._compile(ext, ext.sources, ext.include_dirs)
+                built = self._link(ext, dict(object_of))
+                if cuda_on_host.is_wanted(ext.described):
+                    self._build_for_host(ext, object_of)
             except BUILD_FAILURES as error:
                 failure = error
         if failure is not None:
@@ -205,19 +210,44 @@ class BuildExtension(cpp_extension.BuildExtension):
         """Return where objects, build.ninja and ninja's log of `ext` are: one folder each."""
         return os.path.join(self.build_temp, ext.name)
 
-    def _compile(self, ext: OpLibrary) -> dict[str, str]:
+    def _build_for_host(self, ext: OpLibrary, object_of: dict[str, str]) -> None:
+        """Build the object with the library's CUDA kernels for the host."""
+        try:
+            kernels = cuda_on_host.prepare(
+                ext.described, os.environ["CXX"], ext.extra_compile_args["cxx"]
+            )
+        except cuda_on_host.TranslationError as error:
+            raise RuntimeError(str(error)) from None
+        dirs = [*kernels.include_dirs, *ext.include_dirs]
+        made = self._compile(ext, kernels.sources, dirs, kernels.flags, "cuda_on_host")
+        boxed = self._objects_of(ext, "boxed", dict(object_of))
+        own = [object_of[path] for path in ext.sources if path.endswith(".cpp")]
+        libraries = [f"-l{name}" for name in self.platform.torch_libraries]
+        cuda_on_host.link(
+            ext.described, kernels, [os.environ["CXX"], *self.platform.link_flags],
+            list(made.values()), [*own, *boxed], libraries, self.platform.cpp_runtime,
+        )  # fmt: skip
+
+    def _compile(
+        self,
+        ext: OpLibrary,
+        sources: list[str],
+        include_dirs: list[str],
+        cxx: list[str] | None = None,
+        folder: str = "",
+    ) -> dict[str, str]:
         """Compile what changed; ninja knows. Return the object of each source."""
-        sources = ext.sources
+        given = dict(ext.extra_compile_args)
+        given["cxx"] = given["cxx"] if cxx is None else cxx
         # of cpp_extension's, by which <torch/torch.h> includes Python, which is not linked
-        given = ext.extra_compile_args.items()
-        flags = {k: [flag for flag in v if flag != _INCLUDES_PYTHON] for k, v in given}
+        flags = {k: [flag for flag in v if flag != _INCLUDES_PYTHON] for k, v in given.items()}
         if compilation.is_gcc(os.environ["CXX"]):
             flags["cxx"] = [*compilation.LESS_MEMORY, *flags["cxx"]]
         objects = self.compiler.compile(
             sources,
-            output_dir=self._folder(ext),
+            output_dir=os.path.join(self._folder(ext), folder),
             macros=ext.define_macros,
-            include_dirs=ext.include_dirs,
+            include_dirs=include_dirs,
             debug=self.debug,
             extra_postargs=flags,
         )

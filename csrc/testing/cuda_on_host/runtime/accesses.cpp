@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "accesses.h"
+
+#include "architecture.h"
+#include "test_device.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <link.h>
+
+namespace torchext::cuda_on_host {
+namespace {
+
+// How often a thread that waits for nobody lets others run, in steps.
+constexpr uint64_t kTurn = 1 << 22;
+// Of the stack of a thread, which the error that says so needs as well.
+constexpr size_t kStackReserve = 96 << 10;
+
+struct OpenBlock {
+  const char* data;
+  size_t nbytes;
+  bool is_of_the_device; // that the launch is on
+  int device;
+};
+
+struct Segment {
+  const char* begin;
+  const char* end;
+};
+
+std::vector<OpenBlock> opened;
+std::vector<Segment> segments; // of loaded objects: constants and variables of the program
+size_t last = 0;
+int launch_device = 0;
+
+int add_segments(dl_phdr_info* info, size_t /*size*/, void* /*data*/) {
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& header = info->dlpi_phdr[i];
+    if (header.p_type == PT_LOAD) {
+      const char* begin = reinterpret_cast<const char*>(info->dlpi_addr + header.p_vaddr);
+      segments.push_back({begin, begin + header.p_memsz});
+    }
+  }
+  return 0;
+}
+
+bool is_in_an_object(const char* address) {
+  const auto is_inside = [&] {
+    return std::any_of(segments.begin(), segments.end(), [&](const Segment& segment) {
+      return segment.begin <= address && address < segment.end;
+    });
+  };
+  if (is_inside()) {
+    return true;
+  }
+  segments.clear(); // a library may have come since
+  dl_iterate_phdr(&add_segments, nullptr);
+  return is_inside();
+}
+
+const char* verb(bool writes) {
+  return writes ? "writes " : "reads ";
+}
+
+[[noreturn]] void fail_out_of_bounds(
+    const OpenBlock& block, const char* address, size_t nbytes, bool writes, const void* code) {
+  std::ostringstream what;
+  what << verb(writes) << nbytes << " bytes ";
+  const auto offset = address - block.data;
+  if (offset < 0) {
+    what << -offset << " before the begin";
+  } else if (static_cast<size_t>(offset) >= block.nbytes) {
+    what << static_cast<size_t>(offset) - block.nbytes << " behind the end";
+  } else {
+    what << "across the end";
+  }
+  what << " of an allocation of " << block.nbytes << " bytes";
+  machine().fail_at(what.str(), code);
+}
+
+// What is neither of the device, nor shared, nor on the thread's stack, nor opened before.
+void look_at_other(
+    const char* address, size_t nbytes, bool writes, bool is_atomic, const void* code) {
+  for (size_t i = 0; i < opened.size(); ++i) {
+    const OpenBlock& block = opened[i];
+    if (block.data <= address && address + nbytes <= block.data + block.nbytes) {
+      last = i;
+      return;
+    }
+  }
+  TestDevice::Block found;
+  if (test_device().find(address, found)) {
+    const OpenBlock block{
+        static_cast<const char*>(found.data),
+        found.nbytes,
+        found.device == launch_device,
+        found.device};
+    if (found.nbytes == 0) {
+      machine().fail_at(
+          std::string(verb(writes)) + "memory of the device that is not allocated, or no longer",
+          code);
+    }
+    if (address < block.data || address + nbytes > block.data + block.nbytes) {
+      fail_out_of_bounds(block, address, nbytes, writes, code);
+    }
+    if (!block.is_of_the_device) {
+      machine().fail_at(
+          std::string(verb(writes)) + "memory of device " + std::to_string(found.device) +
+              " in a launch on device " + std::to_string(launch_device),
+          code);
+    }
+    test_device().open(block.data);
+    last = opened.size();
+    opened.push_back(block);
+    return;
+  }
+  const Range parameters = machine().parameters();
+  const auto* given = static_cast<const char*>(parameters.data);
+  const bool is_parameter = given <= address && address < given + parameters.nbytes;
+  if (is_parameter || (!writes && machine().is_on_host_stack(address)) ||
+      is_in_an_object(address)) {
+    return;
+  }
+  for (const auto& thread : current->block->threads) {
+    if (thread.stack.contains(address) && thread.wait != Wait::kEnded) {
+      machine().fail_at(std::string(verb(writes)) + "a variable of another thread", code);
+    }
+  }
+  machine().fail_at(
+      address == nullptr || reinterpret_cast<uintptr_t>(address) < 4096
+          ? std::string(verb(writes)) + std::to_string(nbytes) + " bytes through a null pointer"
+          : std::string(verb(writes)) + std::to_string(nbytes) +
+                " bytes of memory that is not the device's",
+      code);
+  (void)is_atomic;
+}
+
+} // namespace
+
+void begin_accesses() {
+  opened.clear();
+  last = 0;
+  launch_device = test_device().current();
+}
+
+void end_accesses() {
+  for (const OpenBlock& block : opened) {
+    test_device().close(block.data);
+  }
+  opened.clear();
+}
+
+void look_at(const void* data, size_t nbytes, bool writes, bool is_atomic, const void* code) {
+  Thread& thread = *current;
+  const auto* address = static_cast<const char*>(data);
+  if (thread.stack.contains(address)) {
+    return;
+  }
+  if (last < opened.size()) {
+    const OpenBlock& block = opened[last];
+    if (block.data <= address && address + nbytes <= block.data + block.nbytes) {
+      return;
+    }
+  }
+  SharedMemory& shared = thread.block->shared;
+  if (shared.contains(address)) {
+    shared.check(thread, address, nbytes, writes, is_atomic, code);
+    return;
+  }
+  look_at_other(address, nbytes, writes, is_atomic, code);
+}
+
+void atomic_access(const void* address, size_t nbytes, const void* code) {
+  if (current == nullptr) {
+    return;
+  }
+  if (reinterpret_cast<uintptr_t>(address) % nbytes != 0) {
+    machine().fail_at(
+        "an atomic operation on " + std::to_string(nbytes) + " bytes that are not aligned", code);
+  }
+  look_at(address, nbytes, /*writes=*/true, /*is_atomic=*/true, code);
+}
+
+namespace {
+
+inline void look(const void* address, size_t nbytes, bool writes, const void* code) {
+  if (__builtin_expect(current != nullptr, 0)) {
+    look_at(address, nbytes, writes, /*is_atomic=*/false, code);
+  }
+}
+
+inline void look_aligned(const void* address, size_t nbytes, bool writes, const void* code) {
+  if (__builtin_expect(current != nullptr, 0)) {
+    if (__builtin_expect(reinterpret_cast<uintptr_t>(address) % nbytes != 0, 0)) {
+      machine().fail_at(
+          std::string(verb(writes)) + std::to_string(nbytes) +
+              " bytes at once from an address that is not aligned to them",
+          code);
+    }
+    look_at(address, nbytes, writes, /*is_atomic=*/false, code);
+  }
+}
+
+[[noreturn]] void fail_of_loop(const void* code) {
+  machine().fail_at(
+      "has gone on for " + std::to_string(machine().options.most_steps) + " steps and does not end",
+      code);
+}
+
+} // namespace
+} // namespace torchext::cuda_on_host
+
+using namespace torchext::cuda_on_host;
+
+// The names are GCC's: what a compiler emits for -fsanitize=thread.
+#define TORCHEXT_HOOK extern "C" __attribute__((visibility("default")))
+
+TORCHEXT_HOOK void __sanitizer_cov_trace_pc() {
+  Thread* thread = current;
+  if (__builtin_expect(thread == nullptr, 1)) {
+    return;
+  }
+  const uint64_t steps = ++thread->steps;
+  if (__builtin_expect(steps % kTurn == 0, 0)) {
+    const void* code = __builtin_return_address(0);
+    if (steps >= machine().options.most_steps) {
+      fail_of_loop(code);
+    }
+    machine().give_way();
+  }
+}
+
+TORCHEXT_HOOK void __tsan_init() {}
+
+TORCHEXT_HOOK void __tsan_func_entry(void* /*caller*/) {
+  Thread* thread = current;
+  if (__builtin_expect(thread == nullptr, 1)) {
+    return;
+  }
+  const auto* here = static_cast<const char*>(__builtin_frame_address(0));
+  if (__builtin_expect(here < thread->stack.low + kStackReserve, 0)) {
+    machine().fail_at(
+        "calls functions without end: its stack is used up", __builtin_return_address(0));
+  }
+}
+
+TORCHEXT_HOOK void __tsan_func_exit() {}
+TORCHEXT_HOOK void __tsan_vptr_update(void** /*at*/, void* /*value*/) {}
+TORCHEXT_HOOK void __tsan_vptr_read(void** /*at*/) {}
+
+#define TORCHEXT_ACCESS(nbytes)                                                   \
+  TORCHEXT_HOOK void __tsan_read##nbytes(void* address) {                         \
+    look_aligned(address, nbytes, /*writes=*/false, __builtin_return_address(0)); \
+  }                                                                               \
+  TORCHEXT_HOOK void __tsan_write##nbytes(void* address) {                        \
+    look_aligned(address, nbytes, /*writes=*/true, __builtin_return_address(0));  \
+  }                                                                               \
+  TORCHEXT_HOOK void __tsan_volatile_read##nbytes(void* address) {                \
+    look_aligned(address, nbytes, /*writes=*/false, __builtin_return_address(0)); \
+  }                                                                               \
+  TORCHEXT_HOOK void __tsan_volatile_write##nbytes(void* address) {               \
+    look_aligned(address, nbytes, /*writes=*/true, __builtin_return_address(0));  \
+  }                                                                               \
+  TORCHEXT_HOOK void __tsan_unaligned_read##nbytes(void* address) {               \
+    look(address, nbytes, /*writes=*/false, __builtin_return_address(0));         \
+  }                                                                               \
+  TORCHEXT_HOOK void __tsan_unaligned_write##nbytes(void* address) {              \
+    look(address, nbytes, /*writes=*/true, __builtin_return_address(0));          \
+  }
+
+TORCHEXT_ACCESS(1)
+TORCHEXT_ACCESS(2)
+TORCHEXT_ACCESS(4)
+TORCHEXT_ACCESS(8)
+TORCHEXT_ACCESS(16)
+
+TORCHEXT_HOOK void __tsan_read_range(void* address, size_t nbytes) {
+  look(address, nbytes, /*writes=*/false, __builtin_return_address(0));
+}
+
+TORCHEXT_HOOK void __tsan_write_range(void* address, size_t nbytes) {
+  look(address, nbytes, /*writes=*/true, __builtin_return_address(0));
+}
+
+// Of -fsanitize=alignment and -fsanitize=bounds, as GCC describes a place and what is wrong there.
+struct Mismatch {
+  const char* file;
+  uint32_t line;
+  uint32_t column;
+  const void* type;
+  unsigned char log_alignment;
+};
+
+TORCHEXT_HOOK void __ubsan_handle_type_mismatch_v1(const Mismatch* what, uintptr_t address) {
+  const uintptr_t alignment = uintptr_t{1} << what->log_alignment;
+  if (current != nullptr && address % alignment != 0) {
+    machine().fail(
+        "accesses an object at an address that is not aligned to " + std::to_string(alignment) +
+            " bytes, as its type is",
+        Place{what->file, static_cast<int>(what->line)});
+  }
+}
+
+TORCHEXT_HOOK void __ubsan_handle_out_of_bounds(const Mismatch* what, intptr_t index) {
+  if (current != nullptr) {
+    machine().fail(
+        "indexes an array out of its bounds, with " + std::to_string(index),
+        Place{what->file, static_cast<int>(what->line)});
+  }
+}
+
+// What is called where it is compiled with -fsanitize=thread in place of the builtin of that name. On
+// the host the order is the strongest there is.
+#define TORCHEXT_ATOMIC_OPERATION(T, bits, name)                                         \
+  TORCHEXT_HOOK T __tsan_atomic##bits##_##name(volatile T* at, T value, int /*order*/) { \
+    look_at_atomic(at, sizeof(T), __builtin_return_address(0));                          \
+    return __atomic_##name(at, value, __ATOMIC_SEQ_CST);                                 \
+  }
+
+#define TORCHEXT_ATOMIC(T, bits)                                                                  \
+  TORCHEXT_HOOK T __tsan_atomic##bits##_load(const volatile T* at, int /*order*/) {               \
+    look_at_atomic(at, sizeof(T), __builtin_return_address(0));                                   \
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                 \
+  }                                                                                               \
+  TORCHEXT_HOOK void __tsan_atomic##bits##_store(volatile T* at, T value, int /*order*/) {        \
+    look_at_atomic(at, sizeof(T), __builtin_return_address(0));                                   \
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                \
+  }                                                                                               \
+  TORCHEXT_HOOK T __tsan_atomic##bits##_exchange(volatile T* at, T value, int /*order*/) {        \
+    look_at_atomic(at, sizeof(T), __builtin_return_address(0));                                   \
+    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                                      \
+  }                                                                                               \
+  TORCHEXT_ATOMIC_OPERATION(T, bits, fetch_add)                                                   \
+  TORCHEXT_ATOMIC_OPERATION(T, bits, fetch_sub)                                                   \
+  TORCHEXT_ATOMIC_OPERATION(T, bits, fetch_and)                                                   \
+  TORCHEXT_ATOMIC_OPERATION(T, bits, fetch_or)                                                    \
+  TORCHEXT_ATOMIC_OPERATION(T, bits, fetch_xor)                                                   \
+  TORCHEXT_ATOMIC_OPERATION(T, bits, fetch_nand)                                                  \
+  TORCHEXT_HOOK int __tsan_atomic##bits##_compare_exchange_strong(                                \
+      volatile T* at, T* expected, T value, int /*order*/, int /*otherwise*/) {                   \
+    look_at_atomic(at, sizeof(T), __builtin_return_address(0));                                   \
+    return __atomic_compare_exchange_n(                                                           \
+        at, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                          \
+  }                                                                                               \
+  TORCHEXT_HOOK int __tsan_atomic##bits##_compare_exchange_weak(                                  \
+      volatile T* at, T* expected, T value, int /*order*/, int /*otherwise*/) {                   \
+    look_at_atomic(at, sizeof(T), __builtin_return_address(0));                                   \
+    return __atomic_compare_exchange_n(                                                           \
+        at, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                          \
+  }                                                                                               \
+  TORCHEXT_HOOK T __tsan_atomic##bits##_compare_exchange_val(                                     \
+      volatile T* at, T expected, T value, int /*order*/, int /*otherwise*/) {                    \
+    look_at_atomic(at, sizeof(T), __builtin_return_address(0));                                   \
+    __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+    return expected;                                                                              \
+  }
+
+namespace {
+
+void look_at_atomic(const volatile void* address, size_t nbytes, const void* code) {
+  if (__builtin_expect(current != nullptr, 0)) {
+    look_at(const_cast<const void*>(address), nbytes, true, /*is_atomic=*/true, code);
+  }
+}
+
+} // namespace
+
+TORCHEXT_ATOMIC(uint8_t, 8)
+TORCHEXT_ATOMIC(uint16_t, 16)
+TORCHEXT_ATOMIC(uint32_t, 32)
+TORCHEXT_ATOMIC(uint64_t, 64)
+
+TORCHEXT_HOOK void __tsan_atomic_thread_fence(int /*order*/) {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+TORCHEXT_HOOK void __tsan_atomic_signal_fence(int /*order*/) {}
+
+// What the linker puts in place of these (-Wl,--wrap): the compiler calls them for what is long.
+TORCHEXT_HOOK void* __wrap_memcpy(void* to, const void* from, size_t nbytes) {
+  if (nbytes != 0) {
+    look(from, nbytes, /*writes=*/false, __builtin_return_address(0));
+    look(to, nbytes, /*writes=*/true, __builtin_return_address(0));
+  }
+  return std::memcpy(to, from, nbytes);
+}
+
+TORCHEXT_HOOK void* __wrap_memmove(void* to, const void* from, size_t nbytes) {
+  if (nbytes != 0) {
+    look(from, nbytes, /*writes=*/false, __builtin_return_address(0));
+    look(to, nbytes, /*writes=*/true, __builtin_return_address(0));
+  }
+  return std::memmove(to, from, nbytes);
+}
+
+TORCHEXT_HOOK void* __wrap_memset(void* to, int value, size_t nbytes) {
+  if (nbytes != 0) {
+    look(to, nbytes, /*writes=*/true, __builtin_return_address(0));
+  }
+  return std::memset(to, value, nbytes);
+}

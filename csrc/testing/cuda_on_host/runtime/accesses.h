@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Looks at what kernels read and write. They are compiled with -fsanitize=thread and
+// -fsanitize-coverage=trace-pc and are not linked with what these want: the compiler calls a function
+// before each access and in each basic block, and here they are.
+#pragma once
+
+#include "machine.h"
+
+#include <cstddef>
+
+namespace torchext::cuda_on_host {
+
+/// Opens no memory of the device yet: each allocation is when a kernel first touches it.
+void begin_accesses();
+
+/// Closes what was opened.
+void end_accesses();
+
+/// Fails where a configuration asks for what the device has not.
+void check_launchable(const Configuration& configuration, const char* kernel);
+
+/// Fails where a thread may not touch this.
+void look_at(const void* address, size_t nbytes, bool writes, bool is_atomic, const void* code);
+
+} // namespace torchext::cuda_on_host

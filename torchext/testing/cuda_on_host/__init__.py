@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A library's CUDA kernels on the host: built from its .cu files as they are, for the test device.
+
+`python -m torchext.testing.cuda_on_host my_ops` checks every operator with them, in the folder of
+the project that builds `my_ops`. docs/cuda-without-gpu.md says what it finds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from ... import library as libraries
+from ...toolchain import cuda_on_host as toolchain
+from ...toolchain import record
+from .. import device as test_device
+
+_RUNTIME = "the machine"
+_OPENED: dict[str, ctypes.CDLL] = {}  # by path, and the machine
+_NAMESPACES: dict[str, str] = {}  # of the objects, by path
+
+
+def load(library: str | os.PathLike, project: str | os.PathLike | None = None) -> torch.device:
+    """Build a library's CUDA kernels for the host, and let tensors of the test device have them.
+
+    library: as of torchext.load_library, or the namespace of one that is loaded.
+    project: the folder with the setup.py that builds it; by default the current folder, or the
+    nearest one around the library that has a setup.py.
+
+    Returns the test device, which `torchext.testing.device` brings up. Takes a build of the library
+    in place, and of its kernels what changed. Raises RuntimeError where these cannot be built,
+    where the library has none, and where no project is found.
+    """
+    path = libraries.loaded_path(library)
+    found = _built(path, _project_of(path, project))
+    device = test_device.device()
+    open_object(found, record.BuildRecord.read(record.record_path(path)).namespace)
+    return device
+
+
+@contextlib.contextmanager
+def schedule(
+    *,
+    order: int | None = None,
+    most_blocks: int = 0,
+    most_steps: int = 2_000_000_000,
+    finds_races: bool = True,
+) -> Iterator[None]:
+    """How kernels run on the host while this lasts, in all threads.
+
+    order: of warps and blocks, which an error names; None: another one for each launch, 0: their
+    own.
+    most_blocks: of a grid in each direction, for a kernel that goes over what is beyond; 0 is no
+    bound.
+    most_steps: blocks of code that a thread may go through without waiting for others, before its
+    loop is taken for one without end.
+    finds_races: whether accesses to shared memory that no barrier orders are errors. A kernel that
+    orders them by locks of its own needs False.
+    """
+    _configure(-1 if order is None else order, most_blocks, most_steps, finds_races)
+    try:
+        yield
+    finally:
+        _configure(-1, 0, 2_000_000_000, True)
+
+
+def launches() -> int:
+    """How many kernels were launched on the host in this process."""
+    count = _runtime().torchext_cuda_on_host_launches
+    count.restype = ctypes.c_uint64
+    return count()
+
+
+def open_object(path: str | os.PathLike, namespace: str) -> None:
+    """Register the kernels of an object that `load` built, for the test device, which is loaded."""
+    name = os.fspath(path)
+    if name in _OPENED:
+        return
+    if _RUNTIME not in _OPENED:
+        runtime = os.path.join(os.path.dirname(name), toolchain.RUNTIME)
+        _OPENED[_RUNTIME] = ctypes.CDLL(runtime, mode=ctypes.RTLD_GLOBAL)
+    found = ctypes.CDLL(name)
+    error_of = getattr(found, f"torchext_library_error_{namespace}")
+    error_of.restype = ctypes.c_char_p
+    if error := error_of():
+        raise RuntimeError(error.decode())
+    _OPENED[name] = found
+    _NAMESPACES[name] = namespace
+
+
+def opened() -> list[tuple[str, str]]:
+    """The objects that were opened here, each with its namespace."""
+    return list(_NAMESPACES.items())
+
+
+def stands_for_cuda(namespace: str) -> bool:
+    """Whether the test device has the CUDA kernels of a library."""
+    return namespace in _NAMESPACES.values()
+
+
+def _project_of(library: str, given: str | os.PathLike | None) -> Path:
+    """The folder with the setup.py that builds a library."""
+    around = [Path.cwd(), *Path(library).resolve().parents] if given is None else [Path(given)]
+    for folder in around:
+        if (folder / "setup.py").is_file():
+            return folder
+    raise RuntimeError(
+        f"{library} has its CUDA sources in the project that builds it, and there is no setup.py "
+        f"in {around[0]}{'' if given else ' or around the library'}: call this in its folder"
+    )
+
+
+def _built(library: str, project: Path) -> Path:
+    """Build the kernels of a library and return their object."""
+    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+    importable = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    environment = {**os.environ, toolchain.SWITCH: "1", "PYTHONPATH": importable}
+    done = subprocess.run(
+        command, cwd=project, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise RuntimeError(f"the CUDA kernels of {library} were not built:\n{done.stdout}")
+    parts = Path(library).with_suffix("").parts
+    objects = toolchain.path_of(project, "*")
+    for path in objects.parent.glob(objects.name):
+        name = path.stem.split(".")
+        if list(parts[-len(name) :]) == name:
+            return path
+    raise RuntimeError(f"{library} has no CUDA sources: in its setup.py there is no .cu file")
+
+
+def _runtime() -> ctypes.CDLL:
+    if _RUNTIME not in _OPENED:
+        raise RuntimeError("no kernels are loaded: call torchext.testing.cuda_on_host.load first")
+    return _OPENED[_RUNTIME]
+
+
+def _configure(order: int, most_blocks: int, most_steps: int, finds_races: bool) -> None:
+    configure = _runtime().torchext_cuda_on_host_configure
+    configure.argtypes = [ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int]
+    configure(order, most_blocks, most_steps, finds_races)

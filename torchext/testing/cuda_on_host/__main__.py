@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""python -m torchext.testing.cuda_on_host LIBRARY: every check on every operator, with the CUDA
+kernels on the host."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from torchext.testing import check, cuda_on_host
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Check a library with its CUDA kernels on the host; 1 where a check fails."""
+    parser = argparse.ArgumentParser(
+        prog="python -m torchext.testing.cuda_on_host",
+        description=cuda_on_host.__doc__.partition("\n")[0],
+    )
+    parser.add_argument("library", help="the name of the package that holds it")
+    parser.add_argument("--project", help="the folder with its setup.py (default: this one)")
+    parser.add_argument("--operators", nargs="+", metavar="NAME", help="those alone")
+    options = parser.parse_args(argv)
+    sys.path.append(options.project or os.getcwd())  # what was built in place
+    try:
+        device = cuda_on_host.load(options.library, options.project)
+    except (ImportError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    found = check(
+        options.library, operators=options.operators, device=device, raise_exception=False
+    )
+    return 0 if found.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""CUDA's C++ as ordinary C++: what no header can give another meaning.
+
+    kernel<<<grid, block>>>(x)         launch("kernel", [&](const auto&... a) {...}, ...)(x)
+    __shared__ float tile[32][33];     a reference to a variable of the block
+    extern __shared__ char bytes[];    a pointer to what the launch gives the block
+    at::kCUDA, x.is_cuda()             at::kPrivateUse1, x.is_privateuseone(): the test device's
+
+A line stays the line that it was, so that what a compiler or the machine says of it is right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .cuda_shared import rewrite_shared
+from .cuda_tokens import (
+    NAMESPACE,
+    Token,
+    TranslationError,
+    following,
+    matching,
+    opening_angle,
+    preceding,
+    tokens_of,
+)
+
+# Of the device and of the compiler, by what they are called here. The compiler's are read by
+# torch's plain headers too, which must take the compiler for what it is.
+_RENAMED = {
+    "CUDA": "PrivateUse1",
+    "kCUDA": "kPrivateUse1",
+    "is_cuda": "is_privateuseone",
+    "AutocastCUDA": "AutocastPrivateUse1",
+    "AutogradCUDA": "AutogradPrivateUse1",
+    "__CUDACC__": "TORCHEXT_CUDACC",
+    "__CUDA_ARCH__": "TORCHEXT_CUDA_ARCH",
+}
+# The variables of a thread, which are functions here.
+_VARIABLES = {
+    "threadIdx": f"{NAMESPACE}::thread_index()",
+    "blockIdx": f"{NAMESPACE}::block_index()",
+    "blockDim": f"dim3({NAMESPACE}::block_size())",
+    "gridDim": f"dim3({NAMESPACE}::grid_size())",
+    "warpSize": f"static_cast<int>({NAMESPACE}::kWarpSize)",
+}
+# What no processor of the host has, by the name that a library writes.
+_REFUSED = {
+    "wmma": "tensor cores (nvcuda::wmma)",
+    "mma_sync": "tensor cores (mma_sync)",
+    "__pipeline_memcpy_async": "asynchronous copies (cuda_pipeline.h)",
+    "CUtensorMap": "the tensor memory accelerator (CUtensorMap)",
+}
+# Headers, and folders of such, whose contents no kernel on the host can use. Pairs and tuples of
+# Thrust are there.
+_REFUSED_HEADERS = {
+    "mma.h": "tensor cores (mma.h)",
+    "cutlass": "CUTLASS",
+    "cute": "CUTLASS",
+    "thrust": "Thrust",
+    "cub": "CUB",
+    "cuda/barrier": "asynchronous barriers (cuda/barrier)",
+    "cuda/pipeline": "asynchronous copies (cuda/pipeline)",
+    "cuda_pipeline.h": "asynchronous copies (cuda_pipeline.h)",
+    "nvrtc.h": "compiling at run time (nvrtc.h)",
+    "cufft.h": "cuFFT",
+    "cufftXt.h": "cuFFT",
+    "cudnn.h": "cuDNN",
+    "nccl.h": "NCCL",
+}
+
+# Instructions of PTX that libraries write because C++ has no name for them, and what they are here.
+_INSTRUCTIONS = {
+    "%laneid;": "lane",
+    "%lanemask_lt;": "lanes_below",
+    "%lanemask_le;": "lanes_up_to_own",
+    "%lanemask_gt;": "lanes_above",
+    "%lanemask_ge;": "lanes_from_own",
+    "%lanemask_eq;": "own_lane",
+    "bfe.u32 ": "extracted_bits",
+    "bfe.u64 ": "extracted_bits",
+    "bfi.b32 ": "inserted_bits",
+    "bfi.b64 ": "inserted_bits",
+}
+
+# Which of these there are all the same, in csrc/testing/cuda_on_host/include.
+PROVIDED_HEADERS = frozenset(("thrust/tuple.h", "thrust/pair.h", "cub/cub.cuh"))
+
+_SPECIFIERS = frozenset(
+    "inline static extern constexpr explicit virtual friend __global__ __device__ __host__ "
+    "__forceinline__ __inline__ C10_HOST_DEVICE C10_DEVICE C10_HOST".split()
+)
+_BEFORE_EXPRESSIONS = frozenset("return case else do throw sizeof co_return and or not".split())
+_INLINE = frozenset(("inline", "__inline__", "__forceinline__"))
+
+
+def translated(code: str, path: str) -> str:
+    """The C++ of a .cu or .cuh file, or of a header that one includes; `path` for messages.
+
+    Raises TranslationError for what the host cannot run.
+    """
+    tokens = list(tokens_of(code))
+    _refuse(tokens, path)
+    _rename(tokens)
+    _drop_second_inlines(tokens)
+    rewrite_shared(tokens, path)
+    _launches(tokens, path)
+    return "".join(token.text for token in tokens)
+
+
+def includes(code: str) -> Iterator[tuple[int, int, str, bool]]:
+    """What a file includes: where the name stands between its signs, the name, and whether these
+    are quotes."""
+    for found in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', code, re.M):
+        group = 1 if found[1] else 2
+        yield found.start(group), found.end(group), found[group], group == 1
+
+
+def _refuse(tokens: list[Token], path: str) -> None:
+    """Turn what the host has not into an error where it is included or run, or raise it."""
+    for index, token in enumerate(tokens):
+        if token.kind == "name" and token.text in _REFUSED:
+            what = _REFUSED[token.text]
+            raise TranslationError(f"{path}:{token.line}: {what} cannot run on the host")
+        if token.kind == "name" and token.text in ("asm", "__asm__", "__asm"):
+            _replace_assembly(tokens, index)
+        if token.text == "#":
+            _refuse_header(tokens, index)
+
+
+def _replace_assembly(tokens: list[Token], index: int) -> None:
+    """What one instruction does that only reads a register or moves bits, as a call; an error of
+    the thread that runs it for any other."""
+    start = following(tokens, index + 1)
+    while start < len(tokens) and tokens[start].text in ("volatile", "__volatile__"):
+        start = following(tokens, start + 1)
+    if start == len(tokens) or tokens[start].text != "(":
+        return
+    end = matching(tokens, start, 1)
+    inside = tokens[start + 1 : end]
+    instruction = "".join(t.text[1:-1] for t in inside if t.kind == "text" and len(t.text) > 8)
+    name = next((n for words, n in _INSTRUCTIONS.items() if words in instruction), None)
+    operands = _operands(inside)
+    lines = [t.text for t in tokens[index : end + 1] if t.kind == "space" and "\n" in t.text]
+    for token in tokens[index : end + 1]:
+        token.text = ""
+    if name is None or not operands:
+        call = f'{NAMESPACE}::fail("has inline PTX, which cannot run on the host")'
+    else:
+        call = f"{operands[0]} = {NAMESPACE}::{name}({', '.join(operands[1:])})"
+    tokens[index].text = call + "".join(lines)
+
+
+def _operands(tokens: list[Token]) -> list[str]:
+    """The expressions in the brackets behind constraints: the result, then what it is made of."""
+    found = []
+    for index, token in enumerate(tokens):
+        before = preceding(tokens, index - 1)
+        if token.text == "(" and before >= 0 and tokens[before].kind == "text":
+            inside = tokens[index + 1 : matching(tokens, index, 1)]
+            found.append("".join(t.text for t in inside if t.kind != "comment"))
+    return found
+
+
+def _refuse_header(tokens: list[Token], index: int) -> None:
+    word = following(tokens, index + 1)
+    if word == len(tokens) or tokens[word].text != "include":
+        return
+    end = next((i for i in range(word, len(tokens)) if "\n" in tokens[i].text), len(tokens))
+    name = "".join(t.text for t in tokens[word + 1 : end] if t.is_solid).strip('<>"')
+    for refused, what in _REFUSED_HEADERS.items():
+        is_refused = name == refused or name.startswith(f"{refused}/")
+        if is_refused and name not in PROVIDED_HEADERS:
+            tokens[word].text = f'error "{what} cannot run on the host"'
+            for token in tokens[word + 1 : end]:
+                token.text = ""
+
+
+def _rename(tokens: list[Token]) -> None:
+    own: dict[str, int] = {}  # names of a thread's variables that the code declares -> how deep
+    depth = 0
+    for index, token in enumerate(tokens):
+        if token.text in ("{", "}"):
+            depth += 1 if token.text == "{" else -1
+            own = {name: at for name, at in own.items() if at <= depth}
+        if token.kind != "name":
+            continue
+        token.text = _RENAMED.get(token.text, token.text)
+        before = preceding(tokens, index - 1)
+        previous = tokens[before] if before >= 0 else Token("sign", ";", 0)
+        if token.text == "__noinline__" and previous.text != "(":
+            token.text = "__attribute__((noinline))"
+        if token.text not in _VARIABLES or previous.text in (".", "->", "::"):
+            continue
+        is_type = previous.kind == "name" and previous.text not in _BEFORE_EXPRESSIONS
+        behind = following(tokens, index + 1)
+        is_parameter = behind < len(tokens) and tokens[behind].text in (",", ")")
+        if is_type or previous.text == "&" and is_parameter:
+            own[token.text] = depth + is_parameter  # which belongs to the body
+        if token.text not in own:
+            token.text = _VARIABLES[token.text]
+
+
+def _drop_second_inlines(tokens: list[Token]) -> None:
+    """`__forceinline__` is `inline` and more, which a declaration may say once."""
+    seen: Token | None = None
+    for token in tokens:
+        if not token.is_solid:
+            continue
+        if token.text not in _INLINE:
+            seen = seen if token.text in _SPECIFIERS else None
+        elif seen is None:
+            seen = token
+        else:
+            is_strong = "__forceinline__" in (seen.text, token.text)
+            seen.text, token.text = "__forceinline__" if is_strong else "inline", ""
+
+
+def _launches(tokens: list[Token], path: str) -> None:
+    for index, token in enumerate(tokens):
+        if token.text != "<<<":
+            continue
+        end = next((i for i in range(index, len(tokens)) if tokens[i].text == ">>>"), len(tokens))
+        start = _start_of_kernel(tokens, index)
+        arguments = following(tokens, end + 1)
+        if start < 0 or arguments >= len(tokens) or tokens[arguments].text != "(":
+            raise TranslationError(f"{path}:{token.line}: this launch cannot be read")
+        kernel = tokens[start:index]
+        name = "".join(t.text for t in kernel if t.kind != "comment")
+        shown = " ".join(name.split()).replace("\\", "").replace('"', '\\"')
+        if all(t.kind == "name" or t.text == "::" for t in _outside(kernel)):
+            # which kernel it is, the arguments may have to say
+            begin, end_of_name = "[&](const auto&... a) { ", "(a...); }"
+        else:
+            begin, end_of_name = "[kernel = (", ")](const auto&... a) { kernel(a...); }"
+        tokens[start].text = f'{NAMESPACE}::launch("{shown}", {begin}{tokens[start].text}'
+        token.text = f"{end_of_name}, {NAMESPACE}::Configuration("
+        tokens[end].text = "))"
+
+
+def _outside(tokens: list[Token]) -> Iterator[Token]:
+    """What stands in no template argument, but for spaces."""
+    depth = 0
+    for token in tokens:
+        if token.text in (">", ">>>"):
+            depth -= len(token.text)
+        elif depth == 0 and token.text != "<" and token.is_solid:
+            yield token
+        depth += token.text == "<"
+
+
+def _start_of_kernel(tokens: list[Token], chevrons: int) -> int:
+    """Where the name before `<<<` begins, with its namespaces and template arguments; -1 where
+    there is none."""
+    index = preceding(tokens, chevrons - 1)
+    while index >= 0:
+        if tokens[index].text in (">", ">>>"):
+            index = preceding(tokens, opening_angle(tokens, index) - 1)
+            continue
+        if tokens[index].text == ")":
+            index = _start_of_brackets(tokens, index)
+        elif tokens[index].kind != "name":
+            return -1
+        before = preceding(tokens, index - 1)
+        if before >= 0 and tokens[before].text == "template":
+            before = preceding(tokens, before - 1)
+        if before < 0 or tokens[before].text not in ("::", ".", "->"):
+            return index
+        scope = preceding(tokens, before - 1)
+        if scope < 0 or not _may_end_a_scope(tokens[scope]):
+            return before  # from the global namespace
+        index = scope
+    return -1
+
+
+def _start_of_brackets(tokens: list[Token], index: int) -> int:
+    """Where brackets begin that end at `index`, with the name of a macro before them."""
+    start = matching(tokens, index, -1)
+    before = preceding(tokens, start - 1)
+    is_named = before >= 0 and tokens[before].kind == "name"
+    return before if is_named and tokens[before].text not in _BEFORE_EXPRESSIONS else start
+
+
+def _may_end_a_scope(token: Token) -> bool:
+    is_name = token.kind == "name" and token.text not in _BEFORE_EXPRESSIONS
+    return is_name or token.text in (">", ")", "]")
