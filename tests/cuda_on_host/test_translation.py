@@ -67,6 +67,13 @@ SHARED = {
         "static const char s_key = 0; auto& s = "
         "@::shared<typename Reduce < T , 4 >::Storage>(&s_key, 1);"
     ),
+    "__shared__ union { int a; float b; } u;": (
+        "union u_type { int a ; float b ; }; "
+        "static const char u_key = 0; auto& u = @::shared<u_type>(&u_key, 1);"
+    ),
+    "__shared__ struct S { int a; } s[2];": (
+        "struct S { int a ; }; static const char s_key = 0; auto& s = @::shared<S[ 2 ]>(&s_key, 1);"
+    ),
     "void f() { extern __shared__ __align__(16) char m[]; }": (
         "void f() { char* m = @::dynamic_array<char>(); }"
     ),

@@ -11,6 +11,7 @@ compiled with them.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 from collections.abc import Iterable
@@ -20,10 +21,11 @@ from pathlib import Path
 import torch
 from torch.utils import cpp_extension
 
-from . import cache, csrc, cuda_translation, linking
+from . import cache, csrc, cuda_translation, environment, linking, platforms
 from .compilation import Compiler
 from .cuda_translation import TranslationError, includes, translated
 from .generate import read_manifest
+from .one_build import one_build
 from .op_library import OpLibrary
 
 SWITCH = "TORCHEXT_CUDA_ON_HOST"  # "1": a build makes the object, beside what it makes anyhow
@@ -37,12 +39,15 @@ _TORCH_FILES = (
     "ATen/native/SharedReduceOps.h",
     "ATen/core/TensorAccessor.h",
     "torch/headeronly/core/TensorAccessor.h",
+    "torch/headeronly/util/BFloat16.h",
+    "torch/headeronly/util/Half.h",
 )
 _HEADER_SUFFIXES = (".h", ".hpp", ".cuh", ".inl")
 # The compiler calls a function for each access to memory and in each block of code, which the
 # machine has; only -O1 keeps the order of lines.
 _KERNEL_FLAGS = (
     "-O1", "-g1", "-fsanitize=thread,alignment,bounds", "-fsanitize-coverage=trace-pc", "-w",
+    "-fno-strict-aliasing",
     "-UNDEBUG",  # as nvcc, which is not given Python's flags
     "-DTORCHEXT_CUDACC", f"-DTORCHEXT_CUDA_ARCH={_ARCHITECTURE}",
     "-include", "torchext/cuda_on_host/prelude.h",
@@ -134,6 +139,38 @@ def link(
     return path
 
 
+def load_sources(
+    name: str, sources: list[str], folder: Path, include_dirs: list[str], macros: list[str]
+) -> Path:
+    """Compile and load sources of any extension of torch, `.cu` and others, and return the machine.
+
+    TranslationError where a file has what cannot run on the host, RuntimeError where it does not
+    compile.
+    """
+    compiler = environment.find_compiler(platforms.current())
+    headers = _torch_headers()
+    runtime = _runtime(compiler, headers)
+    environment.put_ninja_on_path()
+    mirror = _Mirror(folder / "src", include_dirs)
+    copies = [os.path.abspath(mirror.source(path)) for path in sources]
+    include = csrc.folder("testing") / "cuda_on_host" / "include"
+    with one_build(str(folder / "torchext.lock"), str(folder)):
+        (folder / "lock").unlink(missing_ok=True)  # of a build that was killed
+        ctypes.CDLL(str(runtime), mode=ctypes.RTLD_GLOBAL)
+        cpp_extension.load(
+            name,
+            copies,
+            build_directory=str(folder),
+            is_python_module=False,
+            extra_cflags=["-fvisibility=hidden", *macros, *_KERNEL_FLAGS],
+            extra_include_paths=[
+                str(path) for path in (include, headers, csrc.folder("include"), *include_dirs)
+            ],
+            extra_ldflags=[str(runtime), *(f"-Wl,--wrap={function}" for function in _WRAPPED)],
+        )
+    return runtime
+
+
 class _Mirror:
     """Translated copies of files, each including the copies of what it includes of the project."""
 
@@ -153,7 +190,7 @@ class _Mirror:
             return self.done[path]
         shown = os.path.relpath(path)
         inside = shown if not shown.startswith(os.pardir) else str(path).lstrip(os.sep)
-        copy = (self.folder / f"{inside}{suffix}").absolute()
+        copy = (self.folder / f"{inside}{suffix if path.suffix != suffix else ''}").absolute()
         self.done[path] = copy
         text = path.read_text(encoding="utf-8")
         pieces, end = [], 0

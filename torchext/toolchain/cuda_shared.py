@@ -23,11 +23,12 @@ def rewrite_shared(tokens: list[Token], path: str) -> None:
         before = preceding(tokens, index - 1)
         while before >= 0 and tokens[before].text in _BEFORE:
             first, before = before, preceding(tokens, before - 1)
-        end = next((i for i in range(index, len(tokens)) if tokens[i].text == ";"), len(tokens))
+        end = _end_of_declaration(tokens, index)
         declared = [t for t in tokens[first:end] if t.is_solid]
         is_extern = any(t.text == "extern" for t in declared)
         alignment, declared = _without_alignment([t for t in declared if t.text not in _DROPPED])
         variables = _variables(declared)
+        definition, variables = _with_named_type(variables)
         if end == len(tokens) or not variables:
             raise TranslationError(f"{path}:{token.line}: this shared variable cannot be read")
         if is_extern and _is_at_file_scope(tokens, first):
@@ -40,7 +41,7 @@ def rewrite_shared(tokens: list[Token], path: str) -> None:
                 for type_, name, _ in variables
             )
         else:
-            text = "; ".join(
+            text = definition + "; ".join(
                 f"static const char {name}_key = 0; auto& {name} = "
                 f"{NAMESPACE}::shared<{type_}{extents}>(&{name}_key, {alignment})"
                 for type_, name, extents in variables
@@ -49,6 +50,16 @@ def rewrite_shared(tokens: list[Token], path: str) -> None:
         for other in tokens[first:end]:
             other.text = ""
         tokens[first].text = text + re.sub(r"[^\\\n]|\\(?!\n)", "", lines)
+
+
+def _end_of_declaration(tokens: list[Token], index: int) -> int:
+    """Where the next `;` is that stands in no braces; the end where there is none."""
+    depth = 0
+    for place in range(index, len(tokens)):
+        depth += {"{": 1, "}": -1}.get(tokens[place].text, 0)
+        if tokens[place].text == ";" and depth == 0:
+            return place
+    return len(tokens)
 
 
 def _is_of_a_directive(tokens: list[Token], index: int) -> bool:
@@ -110,6 +121,18 @@ def _variables(words: list[Token]) -> list[tuple[str, str, str]]:
         extents = " ".join(t.text for t in declarator[end:])
         found.append((type_, declarator[end - 1].text, extents))
     return found if found[0][0] else []
+
+
+def _with_named_type(
+    variables: list[tuple[str, str, str]],
+) -> tuple[str, list[tuple[str, str, str]]]:
+    """The definition of a type that a declaration defines, and the variables by its name."""
+    if not variables or "{" not in variables[0][0]:
+        return "", variables
+    head, body = variables[0][0].split("{", 1)
+    words = head.split()
+    name = words[1] if len(words) > 1 else f"{variables[0][1]}_type"
+    return f"{words[0]} {name} {{{body}; ", [(name, n, extents) for _, n, extents in variables]
 
 
 def _split_at_commas(words: list[Token]) -> list[list[Token]]:

@@ -85,7 +85,10 @@ _INSTRUCTIONS = {
 }
 
 # Which of these there are all the same, in csrc/testing/cuda_on_host/include.
-PROVIDED_HEADERS = frozenset(("thrust/tuple.h", "thrust/pair.h", "cub/cub.cuh"))
+PROVIDED_HEADERS = frozenset(
+    "thrust/tuple.h thrust/pair.h cub/cub.cuh cub/block/block_reduce.cuh cub/block/block_scan.cuh "
+    "cub/warp/warp_reduce.cuh".split()
+)
 
 _SPECIFIERS = frozenset(
     "inline static extern constexpr explicit virtual friend __global__ __device__ __host__ "

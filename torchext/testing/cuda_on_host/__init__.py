@@ -12,10 +12,11 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import torch
+from torch.utils import cpp_extension
 
 from ... import library as libraries
 from ...toolchain import cuda_on_host as toolchain
@@ -45,6 +46,39 @@ def load(library: str | os.PathLike, project: str | os.PathLike | None = None) -
     return device
 
 
+def load_sources(
+    name: str,
+    sources: Iterable[str | os.PathLike],
+    *,
+    include_dirs: Iterable[str | os.PathLike] = (),
+    macros: Iterable[str] = (),
+    build_directory: str | os.PathLike | None = None,
+) -> torch.device:
+    """Compile the sources of any extension of torch with its CUDA kernels on the host, and load it.
+
+    What it registers for CUDA, by whichever way of torch's, it registers for the test device, and
+    where it asks whether a tensor is on a GPU, it asks whether it is on the test device.
+
+    name: of the shared object. sources: `.cu` files and others. include_dirs: of its own headers.
+    macros: such as "-DWITH_CUDA". build_directory: by default one of torch's extension cache.
+
+    Returns the test device. Raises RuntimeError where a file does not compile, and where it has
+    what the host cannot run.
+    """
+    device = test_device.device()
+    folder = Path(build_directory or cpp_extension._get_build_directory(name, False)).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        runtime = toolchain.load_sources(
+            name, [os.path.abspath(path) for path in sources], folder,
+            [os.path.abspath(path) for path in include_dirs], list(macros),
+        )  # fmt: skip
+    except toolchain.TranslationError as error:
+        raise RuntimeError(str(error)) from None
+    _OPENED.setdefault(_RUNTIME, ctypes.CDLL(str(runtime), mode=ctypes.RTLD_GLOBAL))
+    return device
+
+
 @contextlib.contextmanager
 def schedule(
     *,
@@ -52,23 +86,26 @@ def schedule(
     most_blocks: int = 0,
     most_steps: int = 2_000_000_000,
     finds_races: bool = True,
+    may_read_absent_lanes: bool = False,
 ) -> Iterator[None]:
     """How kernels run on the host while this lasts, in all threads.
 
     order: of warps and blocks, which an error names; None: another one for each launch, 0: their
     own.
-    most_blocks: of a grid in each direction, for a kernel that goes over what is beyond; 0 is no
-    bound.
+    most_blocks: of a grid along x, for a kernel that goes over what is beyond; 0 is no bound.
     most_steps: blocks of code that a thread may go through without waiting for others, before its
     loop is taken for one without end.
     finds_races: whether accesses to shared memory that no barrier orders are errors. A kernel that
     orders them by locks of its own needs False.
+    may_read_absent_lanes: whether a shuffle may read a lane that takes no part in it, which gives
+    bits that mean nothing: for a kernel that does not use them.
     """
-    _configure(-1 if order is None else order, most_blocks, most_steps, finds_races)
+    chosen = (-1 if order is None else order, most_blocks, most_steps)
+    _configure(*chosen, finds_races, may_read_absent_lanes)
     try:
         yield
     finally:
-        _configure(-1, 0, 2_000_000_000, True)
+        _configure(-1, 0, 2_000_000_000, True, False)
 
 
 def launches() -> int:
@@ -143,7 +180,10 @@ def _runtime() -> ctypes.CDLL:
     return _OPENED[_RUNTIME]
 
 
-def _configure(order: int, most_blocks: int, most_steps: int, finds_races: bool) -> None:
+def _configure(
+    order: int, most_blocks: int, most_steps: int, finds_races: bool, may_read_absent_lanes: bool
+) -> None:
     configure = _runtime().torchext_cuda_on_host_configure
-    configure.argtypes = [ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int]
-    configure(order, most_blocks, most_steps, finds_races)
+    numbers = [ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64]
+    configure.argtypes = [*numbers, ctypes.c_int, ctypes.c_int]
+    configure(order, most_blocks, most_steps, finds_races, may_read_absent_lanes)

@@ -94,6 +94,10 @@ constexpr unsigned cudaEventBlockingSync = 1;
 constexpr unsigned cudaEventDisableTiming = 2;
 constexpr unsigned cudaEventInterprocess = 4;
 constexpr unsigned cudaEventExternal = 8;
+constexpr unsigned cudaEventRecordDefault = 0;
+constexpr unsigned cudaEventRecordExternal = 1;
+constexpr unsigned cudaEventWaitDefault = 0;
+constexpr unsigned cudaEventWaitExternal = 1;
 constexpr unsigned cudaStreamDefault = 0;
 constexpr unsigned cudaStreamNonBlocking = 1;
 constexpr unsigned cudaHostAllocDefault = 0;
@@ -111,6 +115,10 @@ using cudaGraph_t = CUgraph_st*;
 using cudaGraphExec_t = CUgraphExec_st*;
 using cudaGraphNode_t = CUgraphNode_st*;
 using CUstream = CUstream_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
+using CUcontext = struct CUctx_st*;
+using CUdevice = int;
 using CUdeviceptr = unsigned long long;
 
 struct cudaIpcMemHandle_t {
@@ -262,6 +270,8 @@ TORCHEXT_CUDA_API cudaError_t
 cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 TORCHEXT_CUDA_API cudaError_t
 cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+TORCHEXT_CUDA_API cudaError_t cudaStreamGetCaptureInfo(
+    cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id = nullptr);
 TORCHEXT_CUDA_API cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority);
 TORCHEXT_CUDA_API cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 TORCHEXT_CUDA_API cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);

@@ -84,6 +84,15 @@ const char* verb(bool writes) {
   machine().fail_at(what.str(), code);
 }
 
+// Every allocation of a device is of whole words: what is smaller is changed by atomic operations on
+// the word around it (ATen/cuda/Atomic.cuh).
+constexpr size_t kWord = 4;
+
+bool is_in_the_last_word(const OpenBlock& block, const char* address, size_t nbytes, bool writes) {
+  const bool is_word = nbytes == kWord && reinterpret_cast<uintptr_t>(address) % kWord == 0;
+  return is_word && !writes && block.data <= address && address < block.data + block.nbytes;
+}
+
 // What is neither of the device, nor shared, nor on the thread's stack, nor opened before.
 void look_at_other(
     const char* address, size_t nbytes, bool writes, bool is_atomic, const void* code) {
@@ -107,7 +116,11 @@ void look_at_other(
           code);
     }
     if (address < block.data || address + nbytes > block.data + block.nbytes) {
-      fail_out_of_bounds(block, address, nbytes, writes, code);
+      if (!is_in_the_last_word(block, address, nbytes, writes && !is_atomic)) {
+        fail_out_of_bounds(block, address, nbytes, writes, code);
+      }
+      look_at_other(address, 1, writes, is_atomic, code); // opens it
+      return;
     }
     if (!block.is_of_the_device) {
       machine().fail_at(
@@ -138,7 +151,6 @@ void look_at_other(
           : std::string(verb(writes)) + std::to_string(nbytes) +
                 " bytes of memory that is not the device's",
       code);
-  (void)is_atomic;
 }
 
 } // namespace

@@ -485,6 +485,12 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t /*stream*/, cudaStreamCaptureStat
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamGetCaptureInfo(
+    cudaStream_t /*stream*/, cudaStreamCaptureStatus* status, unsigned long long* /*id*/) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
 cudaError_t cudaStreamGetPriority(cudaStream_t /*stream*/, int* priority) {
   *priority = 0;
   return cudaSuccess;

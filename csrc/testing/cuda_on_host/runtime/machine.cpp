@@ -139,9 +139,7 @@ void Machine::run(
   configuration_ = &configuration;
   grid_ = configuration.grid;
   if (options.most_blocks != 0) {
-    for (unsigned* size : {&grid_.x, &grid_.y, &grid_.z}) {
-      *size = static_cast<unsigned>(std::min<uint64_t>(*size, options.most_blocks));
-    }
+    grid_.x = static_cast<unsigned>(std::min<uint64_t>(grid_.x, options.most_blocks));
   }
   call_ = call;
   data_ = data;
@@ -585,14 +583,16 @@ void Machine::complete(Warp& warp, unsigned lanes) {
       case Meeting::kBarrier:
         break;
       case Meeting::kExchange:
-        if ((lanes >> thread.source & 1) == 0) {
+        // torch's own kernels read some that they do not use
+        if ((lanes >> thread.source & 1) == 0 && !options.may_read_absent_lanes &&
+            !is_of_torch(thread.place)) {
           current = &thread;
           fail(
               std::string(thread.name) + "() reads lane " + std::to_string(thread.source) +
                   ", which takes no part in it: the lanes that do are " + lanes_text(lanes),
               thread.place);
         }
-        thread.bits = given[thread.source];
+        thread.bits = (lanes >> thread.source & 1) != 0 ? given[thread.source] : ~uint64_t{0};
         break;
       case Meeting::kBallot:
         thread.bits = true_lanes;

@@ -113,8 +113,9 @@ inline Warp& Thread::warp() const {
 struct Options {
   int64_t order = -1; // of warps and blocks; 0: their own; -1: another one for each launch
   uint64_t most_steps = 2'000'000'000; // of one thread between two that it waits in
-  uint64_t most_blocks = 0;            // of a grid, in each direction; 0: as many as are asked for
+  uint64_t most_blocks = 0;            // of a grid, along x; 0: as many as are asked for
   bool finds_races = true;
+  bool may_read_absent_lanes = false;
 };
 
 class Machine {
@@ -219,6 +220,9 @@ Thread& running(const char* function);
 
 /// "path:line" for an address of code: the innermost place that is not in torch's headers or ours.
 std::string place_of_code(const void* code);
+
+/// Whether a place is in torch's headers, or in ours.
+bool is_of_torch(const Place& place);
 
 /// "(1, 2, 3)"
 std::string text_of(const uint3& index);

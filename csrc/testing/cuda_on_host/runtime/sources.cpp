@@ -52,7 +52,7 @@ std::string of_the_original(const std::string& path, int line) {
          std::to_string(line);
 }
 
-bool is_somebody_elses(const std::string& path) {
+bool is_of_torch(const std::string& path) {
   for (const char* part :
        {"/include/ATen/",
         "/include/c10/",
@@ -68,6 +68,10 @@ bool is_somebody_elses(const std::string& path) {
 }
 
 } // namespace
+
+bool is_of_torch(const Place& place) {
+  return place.file != nullptr && is_of_torch(std::string(place.file));
+}
 
 std::string text_of(const Place& place) {
   if (place.file == nullptr) {
@@ -101,7 +105,7 @@ std::string place_of_code(const void* code) {
     places.push_back(of_the_original(shortened(text.substr(0, colon)), number));
   }
   for (const std::string& place : places) {
-    if (!is_somebody_elses(place)) {
+    if (!is_of_torch(place)) {
       return place;
     }
   }

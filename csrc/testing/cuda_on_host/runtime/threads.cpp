@@ -219,12 +219,17 @@ void run(
 
 // What tests choose: torchext.testing.cuda_on_host.
 extern "C" TORCHEXT_CUDA_ON_HOST_API void torchext_cuda_on_host_configure(
-    int64_t order, uint64_t most_blocks, uint64_t most_steps, int finds_races) {
+    int64_t order,
+    uint64_t most_blocks,
+    uint64_t most_steps,
+    int finds_races,
+    int may_read_absent_lanes) {
   auto& options = torchext::cuda_on_host::machine().options;
   options.order = order;
   options.most_blocks = most_blocks;
   options.most_steps = most_steps;
   options.finds_races = finds_races != 0;
+  options.may_read_absent_lanes = may_read_absent_lanes != 0;
 }
 
 // How many launches there were.

@@ -6,7 +6,10 @@
 #include "streams.h"
 #include "test_device.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
@@ -193,4 +196,26 @@ c10::Allocator* getCUDADeviceAllocator() {
   return c10::cuda::CUDACachingAllocator::get();
 }
 
+namespace detail {
+
+const Generator& getDefaultCUDAGenerator(c10::DeviceIndex index) {
+  const c10::DeviceIndex known = index < 0 ? c10::cuda::current_device() : index;
+  return at::globalContext().defaultGenerator(c10::Device(c10::kPrivateUse1, known));
+}
+
+} // namespace detail
 } // namespace at::cuda
+
+namespace at {
+
+// The test device's generators are the CPU's.
+std::pair<uint64_t, uint64_t> CUDAGeneratorImpl::philox_engine_inputs(uint64_t /*increment*/) {
+  return {static_cast<CPUGeneratorImpl*>(static_cast<c10::GeneratorImpl*>(this))->random64(), 0};
+}
+
+PhiloxCudaState CUDAGeneratorImpl::philox_cuda_state(uint64_t increment) {
+  const auto [seed, offset] = philox_engine_inputs(increment);
+  return {seed, offset};
+}
+
+} // namespace at

@@ -4,10 +4,17 @@
 #pragma once
 
 #include <c10/core/Allocator.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAStream.h>
 #include <torchext/cuda_on_host/threads.h>
 
 #include <cstddef>
+
+namespace c10::cuda {
+
+using CaptureId_t = unsigned long long;
+
+} // namespace c10::cuda
 
 namespace c10::cuda::CUDACachingAllocator {
 

@@ -1,19 +1,78 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The types of 16 and of 8 bits, and pairs of them, on torch's own: each operation is that of float,
-// rounded to the nearest (CUDA Math API, "Half Precision Intrinsics").
+// The types of 16 bits, and pairs of them: each operation is that of float, rounded to the nearest
+// (CUDA Math API, "Half Precision Intrinsics"). torch's own, which convert to these and back, include
+// this file.
 #pragma once
 
 #include <torchext/cuda_on_host/types.h>
 
-#include <c10/util/BFloat16.h>
-#include <c10/util/Float8_e4m3fn.h>
-#include <c10/util/Float8_e5m2.h>
-#include <c10/util/Half.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+
+namespace torchext::cuda_on_host {
+
+inline uint32_t bits_of_float(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+inline float float_of_bits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+/// IEEE 754 binary16 and bfloat16: from a float, to the nearest, ties to even; and back, exactly.
+struct Binary16 {
+  static unsigned short bits(float value) {
+    const uint32_t given = bits_of_float(value);
+    const auto sign = static_cast<unsigned short>(given >> 16 & 0x8000);
+    const float magnitude = float_of_bits(given & 0x7fffffff);
+    if (magnitude != magnitude) {
+      return sign | 0x7e00;
+    }
+    if (magnitude >= 65520.0f) { // halfway between the largest and what would follow
+      return sign | 0x7c00;
+    }
+    if (magnitude < 6.103515625e-05f) { // subnormal: the sum rounds as the result must
+      return sign | static_cast<unsigned short>(bits_of_float(magnitude + 0.5f) - 0x3f000000);
+    }
+    const uint32_t odd = given >> 13 & 1;
+    const uint32_t rounded = (given & 0x7fffffff) + 0xfff + odd - (uint32_t{112} << 23);
+    return sign | static_cast<unsigned short>(rounded >> 13);
+  }
+  static float value(unsigned short bits) {
+    const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+    const uint32_t exponent = bits >> 10 & 0x1f;
+    const uint32_t fraction = bits & 0x3ff;
+    if (exponent == 0x1f) {
+      return float_of_bits(sign | 0x7f800000 | fraction << 13);
+    }
+    if (exponent == 0) { // exact: 2^-24 of so many
+      const float magnitude = static_cast<float>(fraction) * 5.9604644775390625e-08f;
+      return float_of_bits(sign | bits_of_float(magnitude));
+    }
+    return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
+  }
+};
+
+struct Brain16 {
+  static unsigned short bits(float value) {
+    const uint32_t given = bits_of_float(value);
+    if (value != value) {
+      return 0x7fff;
+    }
+    return static_cast<unsigned short>((given + 0x7fff + (given >> 16 & 1)) >> 16);
+  }
+  static float value(unsigned short bits) {
+    return float_of_bits(static_cast<uint32_t>(bits) << 16);
+  }
+};
+
+} // namespace torchext::cuda_on_host
 
 struct __half_raw {
   unsigned short x;
@@ -22,12 +81,12 @@ struct __nv_bfloat16_raw {
   unsigned short x;
 };
 
-#define TORCHEXT_HALF(Name, Raw, Torch)                                 \
+#define TORCHEXT_HALF(Name, Raw, Format)                                \
   struct alignas(2) Name {                                              \
     unsigned short bits;                                                \
                                                                         \
     Name() = default;                                                   \
-    Name(float value) : bits(Torch(value).x) {}                         \
+    Name(float value) : bits(Format::bits(value)) {}                    \
     Name(double value) : Name(static_cast<float>(value)) {}             \
     Name(int value) : Name(static_cast<float>(value)) {}                \
     Name(unsigned value) : Name(static_cast<float>(value)) {}           \
@@ -35,10 +94,9 @@ struct __nv_bfloat16_raw {
     Name(unsigned long value) : Name(static_cast<float>(value)) {}      \
     Name(long long value) : Name(static_cast<float>(value)) {}          \
     Name(unsigned long long value) : Name(static_cast<float>(value)) {} \
-    Name(const Torch& value) : bits(value.x) {}                         \
     Name(const Raw& raw) : bits(raw.x) {}                               \
     operator float() const {                                            \
-      return Torch(bits, Torch::from_bits());                           \
+      return Format::value(bits);                                       \
     }                                                                   \
     operator Raw() const {                                              \
       return {bits};                                                    \
@@ -90,8 +148,8 @@ struct __nv_bfloat16_raw {
     }                                                                   \
   };
 
-TORCHEXT_HALF(__half, __half_raw, c10::Half)
-TORCHEXT_HALF(__nv_bfloat16, __nv_bfloat16_raw, c10::BFloat16)
+TORCHEXT_HALF(__half, __half_raw, ::torchext::cuda_on_host::Binary16)
+TORCHEXT_HALF(__nv_bfloat16, __nv_bfloat16_raw, ::torchext::cuda_on_host::Brain16)
 #undef TORCHEXT_HALF
 
 #define TORCHEXT_PAIR(Name, One)            \
@@ -268,6 +326,15 @@ inline __half __double2half(double a) {
 inline __half __int2half_rn(int a) {
   return __half(a);
 }
+inline __half __int2half_rz(int a) {
+  return __half(a);
+}
+inline __nv_bfloat16 __int2bfloat16_rz(int a) {
+  return __nv_bfloat16(a);
+}
+inline __nv_bfloat16 __int2bfloat16_rn(int a) {
+  return __nv_bfloat16(a);
+}
 inline int __half2int_rn(__half a) {
   return static_cast<int>(std::nearbyint(float(a)));
 }
@@ -356,27 +423,3 @@ inline __nv_bfloat162 __float22bfloat162_rn(float2 a) {
 inline float2 __bfloat1622float2(__nv_bfloat162 a) {
   return {float(a.x), float(a.y)};
 }
-
-#define TORCHEXT_FP8(Name, Torch)                                    \
-  struct Name {                                                      \
-    unsigned char __x;                                               \
-                                                                     \
-    Name() = default;                                                \
-    explicit Name(float value) : __x(Torch(value).x) {}              \
-    explicit Name(double value) : Name(static_cast<float>(value)) {} \
-    explicit Name(__half value) : Name(float(value)) {}              \
-    explicit Name(__nv_bfloat16 value) : Name(float(value)) {}       \
-    explicit operator float() const {                                \
-      return Torch(__x, Torch::from_bits());                         \
-    }                                                                \
-    explicit operator __half() const {                               \
-      return __half(float(*this));                                   \
-    }                                                                \
-    explicit operator __nv_bfloat16() const {                        \
-      return __nv_bfloat16(float(*this));                            \
-    }                                                                \
-  };
-TORCHEXT_FP8(__nv_fp8_e4m3, c10::Float8_e4m3fn)
-TORCHEXT_FP8(__nv_fp8_e5m2, c10::Float8_e5m2)
-#undef TORCHEXT_FP8
-using __nv_fp8_storage_t = unsigned char;

@@ -29,6 +29,10 @@ template <typename A, typename B>
 using Arithmetic =
     std::enable_if_t<std::is_arithmetic_v<A> && std::is_arithmetic_v<B>, std::common_type_t<A, B>>;
 
+template <typename T>
+using FloatOf =
+    std::enable_if_t<!std::is_arithmetic_v<T> && std::is_convertible_v<const T&, float>, float>;
+
 // Rounded by a function, and kept in the range of an integer; 0 for nan.
 template <typename Integer, typename Real>
 Integer to_integer(Real value) {
@@ -61,6 +65,16 @@ constexpr ::torchext::cuda_on_host::Arithmetic<A, B> min(A a, B b) {
   } else {
     return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(a) : static_cast<T>(b);
   }
+}
+
+// Of what converts to a float, as numbers of 16 bits do.
+template <typename T>
+::torchext::cuda_on_host::FloatOf<T> max(const T& a, const T& b) {
+  return std::fmax(static_cast<float>(a), static_cast<float>(b));
+}
+template <typename T>
+::torchext::cuda_on_host::FloatOf<T> min(const T& a, const T& b) {
+  return std::fmin(static_cast<float>(a), static_cast<float>(b));
 }
 
 #define TORCHEXT_FLOAT(name, expression) \
