@@ -9,6 +9,8 @@
 #   make fuzz                                            100,000 specs for the code generator
 #   make fuzz-operators                                  10,000 made-up operators against ATen's
 #   make mutants                                         500 changes of the code generator
+#   make cuda-mutants                                    60 changes of the CUDA kernels
+#   make foreign-cuda                                    CUDA kernels of others, on the host
 #   make sanitize                                        the operators under ASan, UBSan and TSan
 #   make leaks                                           100,000 calls of each operator on the CPU
 #   make matrix                                          both on every torch that is supported
@@ -29,7 +31,7 @@ given = $(filter command line environment,$(origin $(1)))
 CUDA_VENV := $(if $(call given,VENV),$(VENV),.venv-214)
 CUDA_TORCH := $(if $(call given,TORCH),$(TORCH),torch==2.14.1)
 
-.PHONY: venv build demo test test-slow test-cuda upstream ported fuzz fuzz-operators mutants sanitize leaks matrix lint clean FORCE
+.PHONY: venv build demo test test-slow test-cuda upstream ported fuzz fuzz-operators mutants cuda-mutants foreign-cuda sanitize leaks matrix lint clean FORCE
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.installed
@@ -77,6 +79,7 @@ test: build
 
 test-slow: build
 	$(PYTEST) $(SLOW)
+	$(BIN)/python -m torchext.testing.cuda_on_host torchext
 
 # PyTorch's own operators, mirrored and compared with aten's; about half an hour on two cores.
 upstream: build
@@ -103,6 +106,14 @@ MUTANTS ?= 500
 mutants: $(VENV)/.installed
 	$(PIP) install --quiet 'cosmic-ray>=8.7,<9'
 	$(BIN)/python tests/mutants/run.py --mutants $(MUTANTS)
+
+# Each is built for the host in a copy and runs tests of its operator; half an hour on two cores.
+cuda-mutants: build
+	$(BIN)/python tests/cuda_on_host/mutants/run.py
+
+# Two packages, which are fetched, with their CUDA files as they are; ten minutes.
+foreign-cuda: build
+	$(BIN)/python tests/cuda_on_host/foreign/compare.py
 
 # A copy in build/sanitize is built for each kind; about half an hour on two cores.
 sanitize: $(VENV)/.installed

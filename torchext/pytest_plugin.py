@@ -24,6 +24,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="what the checks run on, such as cuda; torchext is the test device (default: cpu)",
     )  # fmt: skip
     group.addoption(
+        "--torchext-cuda-on-host", action="store_true",
+        help="build the CUDA kernels for the host and check these, on the test device",
+    )  # fmt: skip
+    group.addoption(
         "--torchext-known-failures", metavar="FILE",
         help="lines `OPERATOR CHECKS: REASON`; a check that is listed and passes fails",
     )  # fmt: skip
@@ -37,7 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args[:] = []
         return
-    for option in ("--torchext-known-failures", "--torchext-device"):
+    for option in (
+        "--torchext-known-failures", "--torchext-device", "--torchext-cuda-on-host"
+    ):  # fmt: skip
         if config.getoption(option):
             raise pytest.UsageError(f"{option} is for --torchext NAME")
 
@@ -74,6 +80,10 @@ class Library(pytest.Collector):
         device = self.config.getoption("--torchext-device") or "cpu"
         known = self.config.getoption("--torchext-known-failures")
         try:
+            if self.config.getoption("--torchext-cuda-on-host"):
+                from torchext.testing import cuda_on_host
+
+                device = cuda_on_host.load(self.name)
             own = table_of(self.name).namespace
             others = {table_of(name).namespace for name in names} - {own}
             runner = Runner(self.name, known_failures=known, other_namespaces=others, device=device)

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from .. import library as libraries
+from . import cuda_on_host as kernels_on_host
 from . import device as test_device
 from .checks import CHECKS
 from .facts import Facts, table_of
@@ -45,6 +46,7 @@ def check(
     html: str | os.PathLike | None = None,
     raise_exception: bool = True,
     isolate: bool = True,
+    cuda_on_host: bool = False,
 ) -> Report:
     """Run every check on every operator of a library, print the matrix and return it.
 
@@ -65,6 +67,9 @@ def check(
     loaded here, and have imported the packages around them; what else the caller has registered
     with torch is there with `isolate=False` only.
 
+    cuda_on_host: whether the library's CUDA kernels are built for the host, as
+    `torchext.testing.cuda_on_host.load` does, and checked in place of those of `device`.
+
     Runs on the operators' `samples:`, or on some made from the schema where the Meta kernel takes
     them; without samples the check "samples" fails, and the others are not run. A row is printed as
     it comes, and its failures below it. Takes a few seconds an operator, most of them in
@@ -80,6 +85,8 @@ def check(
     `torchext.testing.device` raises for a device that is not there. torch.compile's caches in the
     process are emptied.
     """
+    if cuda_on_host:
+        device = kernels_on_host.load(library)
     runner = Runner(library, operators, checks, known_failures, device=device)
     if html is not None:
         open(html, "a", encoding="utf-8").close()  # whose errors would come minutes later

@@ -32,17 +32,18 @@ def load(library: str | os.PathLike, project: str | os.PathLike | None = None) -
     """Build a library's CUDA kernels for the host, and let tensors of the test device have them.
 
     library: as of torchext.load_library, or the namespace of one that is loaded.
-    project: the folder with the setup.py that builds it; by default the current folder, or the
-    nearest one around the library that has a setup.py.
+    project: the folder with the setup.py that builds it; by default the current folder or the
+    nearest one around the library, the first whose setup.py speaks of the library's namespace.
 
     Returns the test device, which `torchext.testing.device` brings up. Takes a build of the library
     in place, and of its kernels what changed. Raises RuntimeError where these cannot be built,
     where the library has none, and where no project is found.
     """
     path = libraries.loaded_path(library)
-    found = _built(path, _project_of(path, project))
+    namespace = record.BuildRecord.read(record.record_path(path)).namespace
+    found = _built(path, _project_of(path, namespace, project))
     device = test_device.device()
-    open_object(found, record.BuildRecord.read(record.record_path(path)).namespace)
+    open_object(found, namespace)
     return device
 
 
@@ -142,12 +143,15 @@ def stands_for_cuda(namespace: str) -> bool:
     return namespace in _NAMESPACES.values()
 
 
-def _project_of(library: str, given: str | os.PathLike | None) -> Path:
+def _project_of(library: str, namespace: str, given: str | os.PathLike | None) -> Path:
     """The folder with the setup.py that builds a library."""
     around = [Path.cwd(), *Path(library).resolve().parents] if given is None else [Path(given)]
-    for folder in around:
-        if (folder / "setup.py").is_file():
+    projects = [folder for folder in around if (folder / "setup.py").is_file()]
+    for folder in projects:
+        if namespace in (folder / "setup.py").read_text(encoding="utf-8", errors="replace"):
             return folder
+    if projects:
+        return projects[0]
     raise RuntimeError(
         f"{library} has its CUDA sources in the project that builds it, and there is no setup.py "
         f"in {around[0]}{'' if given else ' or around the library'}: call this in its folder"

@@ -24,12 +24,12 @@ def main(argv: list[str] | None = None) -> int:
     sys.path.append(options.project or os.getcwd())  # what was built in place
     try:
         device = cuda_on_host.load(options.library, options.project)
-    except (ImportError, RuntimeError) as error:
+        found = check(
+            options.library, operators=options.operators, device=device, raise_exception=False
+        )
+    except (ImportError, RuntimeError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    found = check(
-        options.library, operators=options.operators, device=device, raise_exception=False
-    )
     return 0 if found.passed else 1
 
 
