@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels compute what they compute on a GPU, in whichever order their warps and blocks run."""
 
+import os
 import threading
 
 import pytest
@@ -105,3 +106,14 @@ def test_threads_launch_one_after_the_other(run):
         thread.join()
     assert len(found) == 80
     torch.testing.assert_close(torch.stack(found), x.sum().expand(80), rtol=1e-4, atol=1e-4)
+
+
+def test_a_child_launches_kernels_of_its_own(run):
+    x = torch.randn(300)
+    with pytest.raises(RuntimeError, match="kernel "):  # which asked a program for a line
+        torch.ops.cuda_kernels.mistake("missing_barrier", torch.randn(64).to("torchext"))
+    child = os.fork()
+    if child == 0:
+        is_right = torch.allclose(run("block_sum", x), x.sum().expand(300), rtol=1e-4, atol=1e-4)
+        os._exit(0 if is_right else 1)
+    assert os.waitpid(child, 0)[1] == 0

@@ -306,7 +306,7 @@ template <typename... P, size_t... I>
 void launch_with(
     void (*kernel)(P...), void** arguments, const Configuration& c, std::index_sequence<I...>) {
   launch(
-      "a kernel", [kernel](const auto&... a) { kernel(a...); }, c)(
+      "launched by its address", [kernel](const auto&... a) { kernel(a...); }, c)(
       *static_cast<std::decay_t<P>*>(arguments[I])...);
 }
 
@@ -373,7 +373,7 @@ cudaError_t cudaLaunchKernelEx(
                                          config->attrs[i].val.cooperative != 0);
   }
   ::torchext::cuda_on_host::launch(
-      "a kernel", [kernel](const auto&... a) { kernel(a...); }, configuration)(
+      "launched by its address", [kernel](const auto&... a) { kernel(a...); }, configuration)(
       std::forward<A>(arguments)...);
   return cudaSuccess;
 }

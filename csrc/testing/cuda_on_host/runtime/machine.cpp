@@ -5,6 +5,7 @@
 #include "architecture.h"
 
 #include <c10/util/Exception.h>
+#include <torchext/platform.h>
 
 #include <algorithm>
 #include <cstring>
@@ -46,6 +47,22 @@ std::string lanes_text(unsigned lanes) {
   return out.str();
 }
 
+// Sets a flag while it lives.
+class Flagged {
+ public:
+  explicit Flagged(bool& flag) : flag_(flag) {
+    flag_ = true;
+  }
+  Flagged(const Flagged&) = delete;
+  Flagged& operator=(const Flagged&) = delete;
+  ~Flagged() {
+    flag_ = false;
+  }
+
+ private:
+  bool& flag_;
+};
+
 uint64_t volume(const dim3& size) {
   return uint64_t{size.x} * size.y * size.z;
 }
@@ -68,6 +85,8 @@ std::string text_of(const uint3& index) {
          std::to_string(index.z) + ")";
 }
 
+thread_local bool Machine::is_launching = false;
+
 bool operator==(const Place& a, const Place& b) {
   return a.line == b.line && (a.file == b.file || (a.file != nullptr && b.file != nullptr &&
                                                    std::strcmp(a.file, b.file) == 0));
@@ -77,6 +96,13 @@ Machine& machine() {
   static auto* const only = new Machine; // never destroyed: kernels may run until the process ends
   return *only;
 }
+
+namespace {
+
+const bool machine_forks_safely =
+    hold_while_forking([] { machine().hold(); }, [] { machine().let_go(); });
+
+} // namespace
 
 Thread& running(const char* function) {
   TORCH_CHECK(current != nullptr, function, " can be called in a kernel only");
@@ -134,6 +160,7 @@ void Machine::run(
     Range parameters) {
   TORCH_INTERNAL_ASSERT(current == nullptr);
   const std::lock_guard lock(mutex_);
+  const Flagged launching(is_launching);
   kernel_ = kernel;
   check(configuration);
   configuration_ = &configuration;

@@ -155,6 +155,19 @@ class Machine {
     return parameters_;
   }
   bool is_on_host_stack(const void* address) const;
+  /// A child must not find the mutex held by a thread that it has not. A launch may start another
+  /// program, to find a line of a source, and has it already.
+  void hold() {
+    if (!is_launching) {
+      mutex_.lock();
+    }
+  }
+  void let_go() {
+    if (!is_launching) {
+      mutex_.unlock();
+    }
+  }
+
   uint64_t launches() const {
     return launches_;
   }
@@ -163,6 +176,8 @@ class Machine {
   }
 
  private:
+  static thread_local bool is_launching;
+
   enum class Ended : uint8_t { kBlock, kStalled, kGaveWay, kLaunch };
 
   void check(const Configuration& configuration) const;
