@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 from spec_runs import operator, plan
 
-from codegen.emit import autograd, rules
+from codegen.emit import autograd, dispatch, nodes, operator_table, rules
 from codegen.errors import SpecError
 from codegen.plan.autograd import EdgeTo, SavedFrom
 from codegen.plan.kernels import Boxed, KernelPlan
@@ -143,6 +144,29 @@ def test_one_function_with_two_signatures_needs_a_cast() -> None:
     assert [op.kernels[0].is_overloaded for op in found.operators] == [False, False]
 
 
+def test_composite_kernels_speak_for_private_operators() -> None:
+    def speaking(schema: str, *others: str) -> dict[str, bool]:
+        dispatch = "CPU: f, CompositeExplicitAutograd: g"
+        op, *_ = plan(spec(schema, *others, dispatch=dispatch)).operators
+        return {kernel.key: kernel.speaks_for for kernel in op.kernels}
+
+    public, private = "f(Tensor x) -> Tensor", "_f(Tensor x) -> Tensor"
+    assert speaking(public, private) == {"CPU": False, "CompositeExplicitAutograd": True}
+    assert not any(speaking(private, public).values()) and not any(speaking(public).values())
+
+
+def test_lists_of_tensors_that_may_be_missing_are_copied_without_lazy_bits() -> None:
+    def bits(schema: str) -> dict[str, Boxed]:
+        (op,) = [op for op in plan(spec(schema)).operators if not op.operator.beside]
+        found = {kernel.key: kernel.runs for kernel in op.kernels}
+        return {key: found[key] for key in ("Conjugate", "Negative", "ZeroTensor") if key in found}
+
+    copied = {"Conjugate": Boxed.WITHOUT_BIT, "Negative": Boxed.WITHOUT_BIT}
+    assert bits("f(Tensor x, Tensor?[] ys) -> Tensor") == copied
+    assert bits("f(Tensor(a) x, Tensor?[] ys) -> Tensor(a)") == {}
+    assert bits("f(Tensor x, Tensor[] ys, Tensor? z) -> Tensor") == {}
+
+
 @pytest.mark.parametrize(
     ("key", "is_guarded", "needs_cuda"),
     [
@@ -246,6 +270,25 @@ def test_a_kernel_that_is_called_otherwise_has_a_wrapper_of_its_own() -> None:
     (op,) = plan(spec("f(Tensor x, SymInt n) -> Tensor", dispatch=keys)).operators
     assert [[k.key for k in w.kernels] for w in op.wrappers] == [["CPU"], ["CUDA"]]
     assert [w.name for w in op.wrappers] == ["cpu_f", "cuda_f"]
+
+
+def test_a_wrapper_serves_meta_where_its_kernel_is_one_of_those() -> None:
+    keys = "CPU: f, CUDA: g, XPU: h_symint, PrivateUse1: i_symint"
+    native = spec("f(Tensor x, SymInt n) -> Tensor", dispatch=keys, more="  meta: {like: x}\n")
+    (op,) = plan(native).operators
+    assert [([k.key for k in w.kernels], w.serves_meta) for w in op.wrappers] == [
+        (["CPU", "CUDA", "Meta"], True),
+        (["XPU", "PrivateUse1"], False),
+    ]
+
+
+@pytest.mark.parametrize("more", ["", "  layout: {x: contiguous}\n"])
+def test_a_function_that_serves_meta_runs_no_kernel_there(more: str) -> None:
+    rule = f"  meta: {{like: x}}\n{more}"
+    found = plan(spec("f(Tensor x) -> Tensor", dispatch="CPU: f, CUDA: g", more=rule))
+    text = "".join(file.text for file in dispatch.emit(found))
+    (kernel_call,) = re.findall(r"( *)kKernel\(", text)
+    assert "\n  if constexpr (kHome != Home::kMeta) {\n" in text and kernel_call == "    "
 
 
 def test_all_tensors_must_be_on_one_device() -> None:
@@ -496,6 +539,59 @@ def test_the_mask_is_seen() -> None:
 def test_operators_of_the_library_are_called_by_their_full_name() -> None:
     found = node("f(Tensor x) -> Tensor", x="lib::f(grad) + at::h(grad)")
     assert found.gradients[0].expression == "::lib::f(grad) + at::h(grad)"
+
+
+def test_operators_of_the_library_that_formulas_call_are_known() -> None:
+    lines = formulas("f(Tensor x) -> Tensor", x="lib::g(grad) + at::h(x)", result="lib::k(x_t)")
+    (op, *_) = plan(spec(*(f"{n}(Tensor x) -> Tensor" for n in "fgk")), lines).operators
+    assert op.autograd.node is not None
+    assert (op.autograd.node.calls, op.autograd.calls) == (("g",), ("k",))
+
+
+def test_the_length_of_a_list_is_checked_where_its_elements_are_read() -> None:
+    schema = "f(Tensor[] xs, Tensor[] ys, Tensor[] zs) -> Tensor[]"
+    found = node(schema, xs="grads[i] * ys[i] * int64_t(zs.size())", ys="grads[i]", zs="grads[i]")
+    assert [gradient.lists for gradient in found.gradients] == [(("ys", "ys"),), (), ()]
+
+
+def gradients_text(schema: str, **lines: str) -> str:
+    """The C++ of a node's gradients, in as few lines as there are statements."""
+    text = "".join(f.text for f in nodes.emit(plan(spec(schema), formulas(schema, **lines))))
+    return " ".join(text.partition("static void ")[2].partition("NodeDefinition")[0].split())
+
+
+def test_one_gradient_is_asked_for_once() -> None:
+    found = gradients_text("f(Tensor x) -> Tensor", x="g(grad, grad_input_mask)")
+    assert found.count("needs[0]) {") == 1 and "outputs.store(0, computed);" in found
+    found = gradients_text("f(Tensor[] xs) -> Tensor", xs="g(grad)")
+    assert found.count("needs[0]) {") == 1 and "outputs.store(0, computed);" in found
+
+
+@pytest.mark.parametrize(
+    ("results", "formula", "named"),
+    [
+        ("(Tensor a, Tensor b)", "grad_a + grad_b", '{{"a", 0}, {"b", 1}}'),
+        ("Tensor[]", "g(grads)", '{{"result", -1}}'),  # any of them
+        ("Tensor", "grad", None),
+    ],
+)
+def test_gradients_that_may_be_undefined_are_named(
+    results: str, formula: str, named: str | None
+) -> None:
+    found = gradients_text(f"f(Tensor x) -> {results}", x=formula)
+    explained = f'explain_undefined(error, "lib::f", {named}, grads);'
+    assert explained in found if named else "explain_undefined" not in found
+
+
+def test_a_node_of_a_dispatch_key_has_it_in_its_name() -> None:
+    schema = "f(Tensor x) -> Tensor"
+    lines = (
+        f"- name: {schema}\n  dispatch:\n    Default: {{x: grad}}\n    AutogradCPU: {{x: grad}}\n"
+    )
+    (op,) = plan(spec(schema), lines).operators
+    names = {key: found.node and found.node.name for key, found in op.autograd_by_key}
+    assert op.autograd.node is not None and op.autograd.node.name == "FBackward0"
+    assert names == {"AutogradCPU": "FBackwardAutogradCPU0"}
 
 
 @pytest.mark.parametrize(
@@ -791,6 +887,16 @@ def test_what_is_made_a_view_in_place_keeps_its_history() -> None:
     assert not kept("f(Tensor x) -> Tensor")
 
 
+def test_the_out_form_of_a_kernel_that_makes_its_results_runs_it_and_copies() -> None:
+    more = "  meta: {like: x}\n  allocates: True\n  autogen: f.out\n"
+    found = plan(spec("f(Tensor x) -> Tensor", dispatch="CPU: f", more=more))
+    forms = {k.key: k.declared_form for k in operator(found, "f.out").kernels if k.declared_form}
+    assert {key: (form.function, str(form.target)) for key, form in forms.items()} == {
+        "CompositeExplicitAutograd": ("out_form_of", "f")
+    }
+    assert not any(k.declared_form for k in operator(found, "f").kernels)
+
+
 def test_what_a_rule_says_of_results_that_the_kernel_makes() -> None:
     def expected(meta: str, more: str = "") -> tuple[str, ...] | None:
         more = f"  meta: {{{meta}}}\n{more}"
@@ -838,6 +944,14 @@ def test_the_old_value_is_kept_for_what_reads_it_only() -> None:
     assert originals("grad * 2", "self_t * original_self_p") == ("self",)
 
 
+def test_what_has_no_gradient_has_no_tangent_in_formulas_of_tangents() -> None:
+    schema = "f(Tensor x, Tensor y, Tensor? w, int n) -> Tensor"
+    lines = formulas(schema, x="grad", y="non_differentiable", result="g(x_t, y, w, n, result)")
+    (op,) = plan(spec(schema), lines).operators
+    (tangent,) = op.autograd.tangents
+    assert tangent.expression == "g(x_t, without_tangent(y), w, n, result)"
+
+
 def test_what_is_read_beside_what_is_written_is_kept_for_tangents() -> None:
     def reads(schema: str, tangent: str, more: str = "") -> tuple[str, ...]:
         text = spec(schema, more=more)
@@ -852,11 +966,25 @@ def test_what_is_read_beside_what_is_written_is_kept_for_tangents() -> None:
     assert reads(beside, "x_t * y_p + x_p * y_t") == ("x", "y")
 
 
+def test_the_table_says_what_differentiates_by_a_kernel_of_its_own() -> None:
+    def has_own(dispatch: str, lines: str | None = None) -> bool:
+        (file,) = operator_table.emit(plan(spec("f(Tensor x) -> Tensor", dispatch=dispatch), lines))
+        (entry,) = json.loads(file.text)["operators"]
+        return entry["own_autograd"]
+
+    schema = "f(Tensor x) -> Tensor"
+    assert not has_own("CPU: f") and not has_own("CPU: f", formulas(schema, x="grad"))
+    assert has_own("CPU: f, Autograd: g") and has_own("CPU: f, AutogradCUDA: g")
+    keyed = f"- name: {schema}\n  dispatch: {{AutogradCPU: {{x: grad}}}}\n"
+    assert has_own("CPU: f", keyed)
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
         ("2", 2), ("2.5", 2.5), ("True", True), ("2j", {"complex": [0.0, 2.0]}),
         ("1.5-2j", {"complex": [1.5, -2.0]}), ("-1+0.5j", {"complex": [-1.0, 0.5]}),
+        ("False", False), ("true", True),
     ],
 )  # fmt: skip
 def test_a_number_of_a_sample_is_read(text: str, value: object) -> None:

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from spec_runs import operator, plan
 
+from codegen.emit import batching as emitted
 from codegen.plan.library import BatchingRule
 
 _BATCHED, _MODE = "FuncTorchBatched", "FuncTorchVmapMode"
@@ -68,6 +71,17 @@ def test_forms_draw_as_the_functional_one() -> None:
     found = plan(forms)
     assert operator(found, "f_").batching == operator(found, "f").batching
     assert operator(found, "f.out").batching == BatchingRule("refused_random_out", keys=(_MODE,))
+
+
+def test_the_headers_of_what_is_registered_are_included() -> None:
+    def headers(native: str) -> set[str]:
+        (file,) = emitted.emit(plan(native))
+        return set(re.findall(r"#include <torchext/generated/(\w+)\.h>", file.text))
+
+    one = "- func: f(Tensor x) -> Tensor\n  dispatch: {CPU: f}\n"
+    out = "- func: f.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)\n  dispatch: {CPU: f}\n"
+    assert headers(one) == {"batching"}
+    assert headers(one + out) == {"batching", "declared_forms"}
 
 
 def test_a_kernel_of_the_librarys_own_keeps_what_is_batched() -> None:

@@ -245,6 +245,20 @@ def test_deep_nesting_is_a_mistake_like_others(tmp_path: Path) -> None:
     assert result.report.endswith("\n1 error\n")
 
 
+def test_lists_are_nested_as_deeply_as_fifty(tmp_path: Path) -> None:
+    message = "native_functions.yaml:1:51: error: not YAML: lists and maps are nested too deeply\n"
+    assert run(tmp_path, "[" * 51 + "]" * 51).report.startswith(message)
+    assert "too deeply" not in run(tmp_path, "[" * 50 + "]" * 50).report
+
+
+def test_a_long_text_that_forms_share_is_no_alias(tmp_path: Path) -> None:
+    native = (
+        "- func: f(Tensor self) -> Tensor\n  forms: [f_, f.out]\n  structured: True\n"
+        f'  tags: "core,{" " * 600_000}"\n  dispatch: CPU\n'
+    )
+    assert run(tmp_path, native).report == ""
+
+
 @pytest.mark.parametrize(
     ("samples", "place"), [("[{self: &a [*a]}]", "4:20"), ("[&a {self: *a}]", "4:13")]
 )

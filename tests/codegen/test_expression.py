@@ -96,6 +96,7 @@ def test_expressions_are_read(text: str, count: int | None) -> None:
         ("x[0", "']' is missing"),
         ("f(x))", "')' closes nothing"),
         ("[&](x) + 1", "'[' begins a lambda that has no body"),
+        ("f([x], {y})", "'[' begins a lambda that has no body"),
         ("[&] { return x; ", "'}' is missing"),
         ("[&] { f(x]; }()", "']' closes nothing"),
         ("grad // twice", "'//' begins a comment"),

@@ -73,6 +73,11 @@ def test_an_assignment_among_arguments_is_no_variable() -> None:
     assert fold(call) == f"    f(\n        x = {'y' * 60},\n        {'z' * 40});"
 
 
+def test_an_assignment_among_arguments_that_would_fit_is_no_variable_either() -> None:
+    call = f"    {'f' * 30}(x = {'y' * 40}, {'z' * 40});"
+    assert fold(call) == f"    {'f' * 30}(\n        x = {'y' * 40}, {'z' * 40});"
+
+
 def test_a_long_string_is_several_that_are_joined() -> None:
     text = " ".join(f"Tensor a{index}" for index in range(40))
     folded = fold(f'  m.def("{text}", {{at::Tag::core}});')

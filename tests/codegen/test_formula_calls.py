@@ -41,6 +41,11 @@ def test_calls_without_a_namespace_are_no_methods_and_no_values() -> None:
     assert [call.text for call in read(text).calls] == ["f", "w"]
 
 
+def test_calls_of_what_a_lambda_declares_and_of_words_of_cpp_are_no_calls_of_functions() -> None:
+    text = "[g = f(1)](int n) { if (n) { return g(n) * sizeof(n); } return h(n); }(2)"
+    assert [call.text for call in read(text).calls] == ["f", "h"]
+
+
 @pytest.fixture
 def functions(tmp_path: Path) -> TorchFunctions:
     (tmp_path / "include" / "ATen").mkdir(parents=True)

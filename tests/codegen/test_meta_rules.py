@@ -13,6 +13,7 @@ from spec_runs import plan
 from codegen.analysis.batched_shapes import BatchedShapes
 from codegen.analysis.folded_shapes import FoldedShapes
 from codegen.emit.spelling.expressions import check_lines, required_lines, spelled
+from codegen.errors import SpecError
 from codegen.plan.kernels import RulePlan
 from codegen.spec.model import MetaRule
 
@@ -307,6 +308,36 @@ w is None and w.dim == 1:
       shape::check(op, "w is None and w.dim == 1", shape::both(!shape::is_there(w), [&] { return c10::SymBool(shape::equal(w->dim(), 1)); }));
     }""",
         )
+
+    def test_numbers_of_tensors(self) -> None:
+        conditions = ["x.numel == 1", "w.shape[0] >= n", "x.shape[n] // s != 2", "len(xs) == n"]
+        self.assertExpectedInline(
+            "\n".join(map(check, conditions)),
+            """\
+x.numel == 1:
+    shape::check_value(op, "x.numel", "1", x.sym_numel(), &shape::equal, 1, "x", x);
+w.shape[0] >= n:
+    if (shape::is_there(w)) {
+      shape::check_value(op, "w.shape[0]", ">= n", shape::size(w->sym_sizes(), 0, op, "w.shape"), &shape::at_least, n, "w", *w);
+    }
+x.shape[n] // s != 2:
+    shape::check_value(op, "x.shape[n] // s", "!= 2", shape::floor_divide(shape::size(x.sym_sizes(), n, op, "x.shape"), s, op, "x.shape[n] // s"), &shape::not_equal, 2, "x", x);
+len(xs) == n:
+    shape::check_value(op, "len(xs)", "n", shape::length(xs), &shape::equal, n);""",
+        )
+
+
+@pytest.mark.parametrize("size", ["[m and 7]", "[m or n or 7]", "[m and n or 7]"])
+def test_what_may_be_missing_has_one_value_in_its_place(size: str) -> None:
+    with pytest.raises(SpecError, match="a value that may be missing is used as 'm "):
+        result(size)
+
+
+@pytest.mark.parametrize("condition", ["floating()", "floating(x, w)", "has_dim(x)"])
+def test_what_a_check_asks_of_a_tensor_takes_no_other_arguments(condition: str) -> None:
+    name = condition.partition("(")[0]
+    with pytest.raises(SpecError, match=f"'{name}' is no function of a rule"):
+        check(condition)
 
 
 @pytest.mark.parametrize(

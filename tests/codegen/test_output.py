@@ -352,6 +352,27 @@ def test_the_manifest_lists_the_kernels_with_prototype_and_place(tmp_path: Path)
     ]
 
 
+def test_the_manifest_lists_the_classes_that_the_author_defines(tmp_path: Path) -> None:
+    def functions(out: str) -> list[tuple[str, str]]:
+        native = (
+            "- func: f(Tensor self) -> Tensor\n  structured_delegate: f.out\n"
+            "- func: f.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)\n  structured: True\n"
+            f"{out}  dispatch:\n    CPU, CUDA: f\n    XPU: f_xpu\n"
+        )
+        assert run(tmp_path, native).report == ""
+        kernels = json.loads((tmp_path / "out" / MANIFEST).read_text())["kernels"]
+        return [(kernel["name"], kernel["key"]) for kernel in kernels]
+
+    impls = [
+        ("lib::native::structured_f::impl", "CPU, CUDA"),
+        ("lib::native::structured_f_xpu::impl", "XPU"),
+    ]
+    assert functions("") == [("lib::meta::structured_f::meta", "Meta"), *impls]
+    iterator = "  structured_inherits: TensorIteratorBase\n"
+    assert functions(iterator) == [("lib::meta::structured_f::meta", "Meta"), *impls]
+    assert functions(f"{iterator}  meta: unary_float\n") == impls
+
+
 def test_every_part_is_compiled_in_one_unit(tmp_path: Path) -> None:
     run(tmp_path, NATIVE, DERIVATIVES)
     data = json.loads((tmp_path / "out" / MANIFEST).read_text())

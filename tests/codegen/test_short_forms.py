@@ -188,6 +188,23 @@ def test_no_comment_is_lost(text: str, tmp_path: Path) -> None:
     assert [comment for comment in comments if comment not in long] == []
 
 
+def test_a_comment_behind_an_alias_is_printed_whole_or_not_at_all(tmp_path: Path) -> None:
+    comment = "#" * 20
+    text = (
+        "- func: f(Tensor x) -> Tensor\n  dispatch: &keys [CPU]\n\n"
+        f"- func: g(Tensor x) -> Tensor\n  dispatch: *keys {comment}\n"
+    )
+    assert set(re.findall("#+", long_text(tmp_path, text))) <= {comment}
+
+
+def test_a_key_that_stands_in_the_entry_is_printed_as_it_stands(tmp_path: Path) -> None:
+    own = "  autogen:  [f.other_out]   # its own\n"
+    text = f"- func: f(Tensor x) -> Tensor\n  forms: [f.out]\n  structured: True\n{own}"
+    native = f"{text}  dispatch: CPU\n"
+    assert own in long_text(tmp_path, native)
+    assert run(tmp_path, native).report == ""
+
+
 def test_upstreams_entries_are_in_the_long_form(tmp_path: Path) -> None:
     text = upstream.NATIVE_FUNCTIONS.read_text(encoding="utf-8")
     assert long_text(tmp_path, text) == text
