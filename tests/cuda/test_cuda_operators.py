@@ -15,7 +15,8 @@ from operators import FORMS, OPERATORS
 from samples import SAMPLES
 
 FORM_LIST = list(FORMS.values())
-LONG_ROWS = (1, 7, 1024, 4096, 30000)
+# Of which threads keep nothing, or all in registers, or too much for them by a little or a lot.
+LONG_ROWS = (1, 7, 1024, 4096, 12288, 30000)
 
 
 @over_operators_and("dtype", lambda sample: sample.dtypes)
@@ -79,6 +80,23 @@ def test_rows_of_every_length_are_normalized_as_torch_does(gpu, columns, dtype):
     torch.testing.assert_close(torch.ops.myns.rms_norm(x, weight), expected.to(dtype))
     expected = torch.softmax(x.double(), -1)
     torch.testing.assert_close(torch.ops.myns.softmax(x, -1), expected.to(dtype))
+
+
+@pytest.mark.parametrize("begin", [1, 2, 3])
+def test_rows_may_begin_where_no_wide_load_does(gpu, begin):
+    def on_the_gpu(t):
+        memory = torch.empty(begin + t.numel(), device=gpu)
+        return memory[begin:].view(t.shape).copy_(t)
+
+    def results(move):
+        a, b = move(x).requires_grad_(), move(x).requires_grad_()
+        ys = [torch.ops.myns.softmax(a, -1), torch.ops.myns.rms_norm(a, None)]
+        ys += [torch.ops.myns.silu_and_mul(b)]
+        given = [move(incoming), move(incoming), move(incoming[:, :32].contiguous())]
+        return [t.cpu() for t in (*ys, *torch.autograd.grad(ys, [a, b], given))]
+
+    x, incoming = torch.randn(3, 64), torch.randn(3, 64)
+    torch.testing.assert_close(results(on_the_gpu), results(torch.clone))
 
 
 def rms_norm(x, weight):
