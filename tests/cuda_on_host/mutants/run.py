@@ -119,7 +119,7 @@ def main() -> int:
     options = parser.parse_args()
     all_ = [change for change in changes() if options.only in change.text]
     prepare()
-    outcome, said = tested("rms_norm or dot or mul")
+    outcome, said = tested("rms_norm or dot or mul or rows")
     if outcome != "not found":
         sys.exit(f"error: the tests fail without a change\n{said}")
     survivors = []
