@@ -35,6 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Leave out the project's own tests where none is asked for; find what was built in place."""
+    if config.getoption("--torchext-device") and config.getoption("--torchext-cuda-on-host"):
+        raise pytest.UsageError("--torchext-cuda-on-host has its own device: no --torchext-device")
     if config.getoption("--torchext"):
         # last: a library that is installed comes before its sources
         sys.path.append(str(config.invocation_params.dir))

@@ -62,6 +62,14 @@ def test_the_option_of_pytest_checks_the_kernels(negation):
     assert "--torchext-cuda-on-host is for --torchext NAME" in done.stdout
 
 
+def test_there_is_one_device(negation):
+    with pytest.raises(ValueError, match="the checks run on the test device: no other"):
+        check(negation / "negation_library.so", cuda_on_host=True, device="cuda")
+    words = ["pytest", "-p", "torchext.pytest_plugin", "--torchext", "negation"]
+    done = command(*words, "--torchext-cuda-on-host", "--torchext-device", "cuda", folder=negation)
+    assert "--torchext-cuda-on-host has its own device: no --torchext-device" in done.stdout
+
+
 def test_a_library_without_a_project_says_where_to_go(negation, tmp_path):
     with pytest.raises(
         RuntimeError, match=rf"there is no setup.py in {tmp_path}: call this in its"

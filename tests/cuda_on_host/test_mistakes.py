@@ -86,8 +86,17 @@ def test_a_launch_that_no_device_takes_is_an_error(device, name):
 
 
 def test_more_shared_memory_than_48_kib_is_there_when_the_kernel_was_given_it(device):
-    x = torch.randn(64).to(device)
-    torch.ops.cuda_kernels.mistake("much_shared_memory", x[:64], 100 << 10)
+    x = torch.randn(64)
+    found = torch.ops.cuda_kernels.mistake("as much as was asked for", x.to(device), 100 << 10)
+    assert torch.equal(found.cpu(), x)
+
+
+@pytest.mark.parametrize("order", [0, *range(1, 30)])
+def test_who_waits_for_lanes_that_end_goes_on(device, order):
+    x = torch.randn(32)
+    with cuda_on_host.schedule(order=order):
+        found = torch.ops.cuda_kernels.mistake("masks that overlap", x.to(device))
+    assert torch.equal(found.cpu(), x)
 
 
 def test_a_kernel_that_throws_is_an_error(device):

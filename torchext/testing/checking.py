@@ -68,7 +68,7 @@ def check(
     with torch is there with `isolate=False` only.
 
     cuda_on_host: whether the library's CUDA kernels are built for the host, as
-    `torchext.testing.cuda_on_host.load` does, and checked in place of those of `device`.
+    `torchext.testing.cuda_on_host.load` does, and checked on the test device; no other is given.
 
     Runs on the operators' `samples:`, or on some made from the schema where the Meta kernel takes
     them; without samples the check "samples" fails, and the others are not run. A row is printed as
@@ -86,6 +86,8 @@ def check(
     process are emptied.
     """
     if cuda_on_host:
+        if str(device) != "cpu":
+            raise ValueError("with cuda_on_host=True the checks run on the test device: no other")
         device = kernels_on_host.load(library)
     runner = Runner(library, operators, checks, known_failures, device=device)
     if html is not None:

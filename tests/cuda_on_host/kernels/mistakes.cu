@@ -87,6 +87,22 @@ __global__ void lanes_that_do_not_come(const float* x, float* y) {
   y[threadIdx.x] = x[threadIdx.x];
 }
 
+// No mistake: lane 3 waits for lane 2, which ends, and then meets lanes 0 and 1.
+__global__ void masks_that_overlap(const float* x, float* y) {
+  const unsigned lane = threadIdx.x;
+  if (lane == 0) {
+    __syncwarp(0x0bu);
+  } else if (lane == 3) {
+    __syncwarp(0x0cu);
+    __syncwarp(0x0bu);
+  } else if (lane == 1) {
+    __syncwarp(0x0bu);
+  }
+  if (lane < 64) {
+    y[lane] = x[lane];
+  }
+}
+
 __global__ void write_behind_the_end(const float* x, float* y, int n) {
   if (threadIdx.x <= n) {
     y[threadIdx.x] = x[0]; // here
@@ -236,6 +252,8 @@ at::Tensor cuda_kernels::native::mistake_cuda(
   } else if (wanted == "memory_of_the_host") {
     const auto on_heap = std::make_unique<float>(1.0f);
     memory_of_the_host<<<1, 1, 0, stream>>>(on_heap.get(), to);
+  } else if (wanted == "masks that overlap") {
+    masks_that_overlap<<<1, 32, 0, stream>>>(from, to);
   } else if (wanted == "no_blocks") {
     plain<<<0, 64, 0, stream>>>(from, to); // here
   } else if (wanted == "too_many_threads") {
@@ -247,11 +265,11 @@ at::Tensor cuda_kernels::native::mistake_cuda(
   } else if (wanted == "too_much_shared_memory") {
     plain<<<1, 64, 300 << 10, stream>>>(from, to); // here
   } else if (wanted == "much_shared_memory") {
-    if (n != 0) {
-      C10_CUDA_CHECK(cudaFuncSetAttribute(
-          plain, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(n)));
-    }
-    plain<<<1, 64, 100 << 10, stream>>>(from, to); // here
+    plain<<<1, 64, 200 << 10, stream>>>(from, to); // here
+  } else if (wanted == "as much as was asked for") {
+    C10_CUDA_CHECK(cudaFuncSetAttribute(
+        plain, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(n)));
+    plain<<<1, 64, static_cast<size_t>(n), stream>>>(from, to);
   } else if (wanted == "the_default_stream") {
     plain<<<1, 64>>>(from, to); // here
   } else {

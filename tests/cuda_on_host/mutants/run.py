@@ -108,8 +108,10 @@ def tested(tests: str) -> tuple[str, str]:
         return "found", "it does not end"
     if any("were not built" in x for x in failed):
         return "no build", said
-    if status not in (0, 1):
-        return "found", f"pytest ended with {status}"
+    if status < 0:
+        return "found", f"the tests die of signal {-status}"
+    if status not in (0, 1):  # such as that no test has such a name
+        sys.exit(f"error: pytest ended with {status} for {tests!r}\n{said}")
     return ("found", failed[0]) if status else ("not found", "")
 
 

@@ -17,9 +17,6 @@ void begin_accesses();
 /// Closes what was opened.
 void end_accesses();
 
-/// Fails where a configuration asks for what the device has not.
-void check_launchable(const Configuration& configuration, const char* kernel);
-
 /// Fails where a thread may not touch this.
 void look_at(const void* address, size_t nbytes, bool writes, bool is_atomic, const void* code);
 

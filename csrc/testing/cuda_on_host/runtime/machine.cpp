@@ -3,6 +3,7 @@
 
 #include "accesses.h"
 #include "architecture.h"
+#include "streams.h"
 
 #include <c10/util/Exception.h>
 #include <torchext/platform.h>
@@ -478,10 +479,11 @@ void Machine::ended(Thread& thread) {
   warp.ended |= 1u << thread.lane();
   // Lanes may wait for it that need not, now.
   unsigned waiting = warp.waiting;
-  while (waiting != 0) {
-    const Thread& first = warp.threads[__builtin_ctz(waiting)];
-    waiting &= ~first.mask;
-    settle_meeting(warp, first.mask, first.meeting);
+  for (; waiting != 0; waiting &= waiting - 1) {
+    const auto lane = static_cast<unsigned>(__builtin_ctz(waiting));
+    if ((warp.waiting >> lane & 1) != 0) { // not settled with one before it
+      settle_meeting(warp, warp.threads[lane].mask, warp.threads[lane].meeting);
+    }
   }
 }
 
