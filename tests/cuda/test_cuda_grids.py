@@ -66,3 +66,11 @@ def test_a_dot_product_of_several_blocks(gpu, count, dtype):
     else:
         expected = (x.long() * y.long()).sum()
     torch.testing.assert_close(ops.dot(x.to(gpu), y.to(gpu)).cpu(), expected.to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_a_dot_product_is_summed_in_more_bits_than_its_result_has(gpu, dtype):
+    x = torch.full((65536,), 0.5, dtype=dtype)
+    x[: len(x) // 8 : 2], x[1 : len(x) // 8 : 2] = 2048, -2048  # beside which a half is lost
+    found = ops.dot(x.to(gpu), torch.ones_like(x).to(gpu))
+    assert found.item() == 0.5 * len(x) * 7 / 8
