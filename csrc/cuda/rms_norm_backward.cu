@@ -85,19 +85,18 @@ __global__ void weight_partials(Operands<T, W> p, at::opmath_type<T>* partials) 
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   for (int64_t i = first; i < packs; i += step) {
-    Acc sums[N] = {};
+    Pack<Acc, N> sums = {};
 #pragma unroll 4
     for (int64_t row = begin; row < end; ++row) {
       const auto grads = load<N>(p.grad + row * p.columns, i);
       const auto values = load<N>(p.x + row * p.columns, i);
       const Acc scale = p.scales[row];
       for (int j = 0; j < N; ++j) {
-        sums[j] += static_cast<Acc>(grads.values[j]) * static_cast<Acc>(values.values[j]) * scale;
+        sums.values[j] +=
+            static_cast<Acc>(grads.values[j]) * static_cast<Acc>(values.values[j]) * scale;
       }
     }
-    for (int j = 0; j < N; ++j) {
-      partials[blockIdx.y * p.columns + i * N + j] = sums[j];
-    }
+    store<N>(partials + blockIdx.y * p.columns, i, sums);
   }
 }
 

@@ -71,6 +71,16 @@ def test_a_dot_product_of_several_blocks(gpu, count, dtype):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_a_dot_product_is_summed_in_more_bits_than_its_result_has(gpu, dtype):
     x = torch.full((65536,), 0.5, dtype=dtype)
-    x[: len(x) // 8 : 2], x[1 : len(x) // 8 : 2] = 2048, -2048  # beside which a half is lost
+    x[::32], x[16::32] = 2048, -2048  # beside which a half is lost
     found = ops.dot(x.to(gpu), torch.ones_like(x).to(gpu))
-    assert found.item() == 0.5 * len(x) * 7 / 8
+    assert found.item() == 0.5 * len(x) * 30 / 32
+
+
+@pytest.mark.parametrize("count", [5, 4099, 70001])
+@pytest.mark.parametrize("begin", [0, 1, 4])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int8], ids=str)
+def test_a_dot_product_begins_and_ends_anywhere(gpu, count, begin, dtype):
+    x, y = (torch.randint(-3, 4, (count + 4,)).to(dtype).to(gpu) for _ in range(2))
+    found = ops.dot(x[begin : begin + count], y[4 : 4 + count])
+    exact = (x[begin : begin + count].cpu().long() * y[4 : 4 + count].cpu().long()).sum()
+    assert found.item() == exact.to(dtype).item()

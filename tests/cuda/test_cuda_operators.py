@@ -82,6 +82,14 @@ def test_rows_of_every_length_are_normalized_as_torch_does(gpu, columns, dtype):
     torch.testing.assert_close(torch.ops.myns.softmax(x, -1), expected.to(dtype))
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("offset", [-300, 300])
+def test_softmax_is_that_of_the_differences_to_the_greatest(gpu, offset, dim):
+    x = torch.randn(70, 33, generator=torch.Generator().manual_seed(6)) + offset
+    found = torch.ops.myns.softmax(x.to(gpu), dim).cpu()
+    torch.testing.assert_close(found, torch.softmax(x, dim))
+
+
 @pytest.mark.parametrize("begin", [1, 2, 3])
 def test_rows_may_begin_where_no_wide_load_does(gpu, begin):
     def on_the_gpu(t):

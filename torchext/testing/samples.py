@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -82,29 +82,38 @@ def call_of(
 def resized(sample: Sample, old: int, new: int) -> Sample:
     """The sample with every size `old` of a tensor being `new`: sizes that are equal belong
     together."""
+    return _with_sizes(sample, lambda sizes: [new if n == old else n for n in sizes])
 
+
+def zero_dim(sample: Sample) -> Sample:
+    """The sample with tensors of no dimension."""
+    return _with_sizes(sample, lambda sizes: [])
+
+
+def enlarged(sample: Sample, numel: int) -> Sample:
+    """The sample with every size above 1 multiplied by one power of two, the greatest with which no
+    tensor has more elements than `numel`; as it is where there is none."""
+    sizes: list[list[int]] = []
+    _with_sizes(sample, lambda found: sizes.append(found) or found)
+
+    def fits(factor: int) -> bool:
+        return all(math.prod(n * factor if n > 1 else n for n in found) <= numel for found in sizes)
+
+    factor = 1
+    while any(n > 1 for found in sizes for n in found) and fits(2 * factor):
+        factor *= 2
+    return _with_sizes(sample, lambda found: [n * factor if n > 1 else n for n in found])
+
+
+def _with_sizes(sample: Sample, sizes: Callable[[list[int]], list[int]]) -> Sample:
     def change(value: Any) -> Any:
         if isinstance(value, list):
             return [change(item) for item in value]
         if not isinstance(value, dict):
             return value
         if "tensor" in value and _has_other_sizes(value["tensor"]):
-            size = [new if n == old else n for n in value["tensor"]["size"]]
-            return {"tensor": {**value["tensor"], "size": size}}
+            return {"tensor": {**value["tensor"], "size": sizes(value["tensor"]["size"])}}
         return {key: change(item) for key, item in value.items()}
-
-    return {name: change(value) for name, value in sample.items()}
-
-
-def zero_dim(sample: Sample) -> Sample:
-    """The sample with tensors of no dimension."""
-
-    def change(value: Any) -> Any:
-        if isinstance(value, list):
-            return [change(item) for item in value]
-        if isinstance(value, dict) and "tensor" in value and _has_other_sizes(value["tensor"]):
-            return {"tensor": {**value["tensor"], "size": []}}
-        return value
 
     return {name: change(value) for name, value in sample.items()}
 

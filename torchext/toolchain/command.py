@@ -30,6 +30,7 @@ from . import (  # noqa: E402
     compilation,
     compiled_once,
     cuda,
+    cuda_code,
     cuda_on_host,
     environment,
     linking,
@@ -204,7 +205,18 @@ class BuildExtension(cpp_extension.BuildExtension):
             explained = explain(log.text, ext.manifest.kernels)
             print(explained or f"error: {failure}", file=sys.stderr, flush=True)
             raise SystemExit(f"error: {ext.name} was not built, see above")
+        cuda_code.write(self._nvcc_command(ext), ext.name)
         self._install(built, self.get_ext_fullpath(ext.name), self._record(ext).to_json())
+
+    def _nvcc_command(self, ext: OpLibrary) -> cuda_code.Command:
+        library = ext.described
+        own = [*ext.manifest.include_dirs, *library.include_dirs]
+        return cuda_code.Command(
+            sources=cuda_on_host.kernel_files(library),
+            include_dirs=[os.path.abspath(path) for path in own],
+            macros=[["TORCHEXT_WITH_CUDA", None], *map(list, library.define_macros)],
+            flags=[f for f in ext.extra_compile_args["nvcc"] if f != _INCLUDES_PYTHON],
+        )
 
     def _folder(self, ext: OpLibrary) -> str:
         """Return where objects, build.ninja and ninja's log of `ext` are: one folder each."""

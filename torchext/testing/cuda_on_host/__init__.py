@@ -10,9 +10,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -22,10 +21,40 @@ from ... import library as libraries
 from ...toolchain import cuda_on_host as toolchain
 from ...toolchain import record
 from .. import device as test_device
+from .. import projects
 
 _RUNTIME = "the machine"
 _OPENED: dict[str, ctypes.CDLL] = {}  # by path, and the machine
 _NAMESPACES: dict[str, str] = {}  # of the objects, by path
+
+
+class _Ran(ctypes.Structure):
+    """`Ran` of csrc/testing/cuda_on_host/runtime/machine.h."""
+
+    _fields_ = [
+        ("kernel", ctypes.c_char_p),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("shared_bytes", ctypes.c_uint64),
+        ("read_bytes", ctypes.c_uint64),
+        ("written_bytes", ctypes.c_uint64),
+    ]
+
+
+_RECORDED: list[list[Launch]] = []  # of each `recorded` that lasts
+
+
+@ctypes.CFUNCTYPE(None, ctypes.POINTER(_Ran))
+def _record(launch: ctypes._Pointer) -> None:
+    ran = launch.contents
+    grid, block = tuple(ran.grid), tuple(ran.block)
+    for found in list(_RECORDED):
+        found.append(
+            Launch(
+                ran.kernel.decode(), grid, block, ran.shared_bytes,
+                ran.read_bytes, ran.written_bytes,
+            )
+        )  # fmt: skip
 
 
 def load(library: str | os.PathLike, project: str | os.PathLike | None = None) -> torch.device:
@@ -41,7 +70,7 @@ def load(library: str | os.PathLike, project: str | os.PathLike | None = None) -
     """
     path = libraries.loaded_path(library)
     namespace = record.BuildRecord.read(record.record_path(path)).namespace
-    found = _built(path, _project_of(path, namespace, project))
+    found = _built(path, projects.folder_of(path, namespace, project))
     device = test_device.device()
     open_object(found, namespace)
     return device
@@ -109,6 +138,41 @@ def schedule(
         _configure(-1, 0, 2_000_000_000, True, False)
 
 
+@dataclass(frozen=True)
+class Launch:
+    """A launch of a kernel on the host.
+
+    kernel: as the launch has it, with the names of its template's arguments.
+    grid, block: along x, y and z. shared_bytes: of dynamic shared memory.
+    read_bytes, written_bytes: of the device's memory, which its threads asked for. A byte counts as
+    often as it is read or written, whatever caches would do, and a byte that an atomic operation
+    changes as both.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    read_bytes: int
+    written_bytes: int
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[list[Launch]]:
+    """The launches of all threads while this lasts, in the order in which they ended; those that
+    fail are not among them."""
+    found: list[Launch] = []
+    record = _runtime().torchext_cuda_on_host_record
+    _RECORDED.append(found)
+    record(_record)
+    try:
+        yield found
+    finally:
+        _RECORDED[:] = [other for other in _RECORDED if other is not found]
+        if not _RECORDED:
+            record(None)
+
+
 def launches() -> int:
     """How many kernels were launched on the host in this process."""
     count = _runtime().torchext_cuda_on_host_launches
@@ -143,39 +207,14 @@ def stands_for_cuda(namespace: str) -> bool:
     return namespace in _NAMESPACES.values()
 
 
-def _project_of(library: str, namespace: str, given: str | os.PathLike | None) -> Path:
-    """The folder with the setup.py that builds a library."""
-    around = [Path.cwd(), *Path(library).resolve().parents] if given is None else [Path(given)]
-    projects = [folder for folder in around if (folder / "setup.py").is_file()]
-    for folder in projects:
-        if namespace in (folder / "setup.py").read_text(encoding="utf-8", errors="replace"):
-            return folder
-    if projects:
-        return projects[0]
-    raise RuntimeError(
-        f"{library} has its CUDA sources in the project that builds it, and there is no setup.py "
-        f"in {around[0]}{'' if given else ' or around the library'}: call this in its folder"
-    )
-
-
 def _built(library: str, project: Path) -> Path:
     """Build the kernels of a library and return their object."""
-    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
-    importable = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    environment = {**os.environ, toolchain.SWITCH: "1", "PYTHONPATH": importable}
-    done = subprocess.run(
-        command, cwd=project, env=environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-    )  # fmt: skip
-    if done.returncode != 0:
-        raise RuntimeError(f"the CUDA kernels of {library} were not built:\n{done.stdout}")
-    parts = Path(library).with_suffix("").parts
-    objects = toolchain.path_of(project, "*")
-    for path in objects.parent.glob(objects.name):
-        name = path.stem.split(".")
-        if list(parts[-len(name) :]) == name:
-            return path
-    raise RuntimeError(f"{library} has no CUDA sources: in its setup.py there is no .cu file")
+    failure = f"the CUDA kernels of {library} were not built"
+    projects.build(project, failure, {toolchain.SWITCH: "1"})
+    path = projects.built_for(library, toolchain.path_of(project, "*"))
+    if path is None:
+        raise RuntimeError(f"{library} has no CUDA sources: in its setup.py there is no .cu file")
+    return path
 
 
 def _runtime() -> ctypes.CDLL:

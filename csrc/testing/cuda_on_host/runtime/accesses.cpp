@@ -38,6 +38,12 @@ std::vector<OpenBlock> opened;
 std::vector<Segment> segments; // of loaded objects: constants and variables of the program
 size_t last = 0;
 int launch_device = 0;
+Traffic moved;
+
+void count(size_t nbytes, bool writes, bool is_atomic) {
+  moved.read += is_atomic || !writes ? nbytes : 0;
+  moved.written += is_atomic || writes ? nbytes : 0;
+}
 
 int add_segments(dl_phdr_info* info, size_t /*size*/, void* /*data*/) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -100,6 +106,7 @@ void look_at_other(
     const OpenBlock& block = opened[i];
     if (block.data <= address && address + nbytes <= block.data + block.nbytes) {
       last = i;
+      count(nbytes, writes, is_atomic);
       return;
     }
   }
@@ -131,6 +138,7 @@ void look_at_other(
     test_device().open(block.data);
     last = opened.size();
     opened.push_back(block);
+    count(nbytes, writes, is_atomic);
     return;
   }
   const Range parameters = machine().parameters();
@@ -158,6 +166,7 @@ void look_at_other(
 void begin_accesses() {
   opened.clear();
   last = 0;
+  moved = {};
   launch_device = test_device().current();
 }
 
@@ -166,6 +175,10 @@ void end_accesses() {
     test_device().close(block.data);
   }
   opened.clear();
+}
+
+Traffic traffic() {
+  return moved;
 }
 
 void look_at(const void* data, size_t nbytes, bool writes, bool is_atomic, const void* code) {
@@ -177,6 +190,7 @@ void look_at(const void* data, size_t nbytes, bool writes, bool is_atomic, const
   if (last < opened.size()) {
     const OpenBlock& block = opened[last];
     if (block.data <= address && address + nbytes <= block.data + block.nbytes) {
+      count(nbytes, writes, is_atomic);
       return;
     }
   }

@@ -8,6 +8,7 @@
 #include "machine.h"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace torchext::cuda_on_host {
 
@@ -16,6 +17,16 @@ void begin_accesses();
 
 /// Closes what was opened.
 void end_accesses();
+
+/// What threads of a launch asked of the device's memory, in bytes: a byte counts as often as it is
+/// read or written, and one that an atomic operation changes as both.
+struct Traffic {
+  uint64_t read = 0;
+  uint64_t written = 0;
+};
+
+/// Of the launch that runs, or that was the last.
+Traffic traffic();
 
 /// Fails where a thread may not touch this.
 void look_at(const void* address, size_t nbytes, bool writes, bool is_atomic, const void* code);

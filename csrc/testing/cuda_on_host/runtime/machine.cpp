@@ -160,7 +160,24 @@ void Machine::run(
     void* data,
     Range parameters) {
   TORCH_INTERNAL_ASSERT(current == nullptr);
-  const std::lock_guard lock(mutex_);
+  Ran ran{kernel, configuration.grid, configuration.block, configuration.shared_bytes, 0, 0};
+  {
+    const std::lock_guard lock(mutex_);
+    run_locked(kernel, configuration, call, data, parameters);
+    ran.read_bytes = traffic().read;
+    ran.written_bytes = traffic().written;
+  }
+  if (recorder != nullptr) { // who may wait for a thread that launches
+    recorder(&ran);
+  }
+}
+
+void Machine::run_locked(
+    const char* kernel,
+    const Configuration& configuration,
+    void (*call)(void*),
+    void* data,
+    Range parameters) {
   const Flagged launching(is_launching);
   kernel_ = kernel;
   check(configuration);

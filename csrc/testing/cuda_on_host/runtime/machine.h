@@ -118,9 +118,21 @@ struct Options {
   bool may_read_absent_lanes = false;
 };
 
+/// A launch that ended, for who asked to hear of each.
+struct Ran {
+  const char* kernel;
+  dim3 grid;
+  dim3 block;
+  uint64_t shared_bytes; // dynamic
+  uint64_t read_bytes;   // of the device's memory, as accesses.h counts them
+  uint64_t written_bytes;
+};
+
 class Machine {
  public:
   Options options;
+  /// Called behind each launch, on its thread.
+  void (*recorder)(const Ran*) = nullptr;
 
   void run(
       const char* kernel,
@@ -181,6 +193,12 @@ class Machine {
   enum class Ended : uint8_t { kBlock, kStalled, kGaveWay, kLaunch };
 
   void check(const Configuration& configuration) const;
+  void run_locked(
+      const char* kernel,
+      const Configuration& configuration,
+      void (*call)(void*),
+      void* data,
+      Range parameters);
   void run_grid();
   Block* start_block(uint64_t number);
   void enter(Block& block);

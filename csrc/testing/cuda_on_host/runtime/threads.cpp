@@ -236,3 +236,9 @@ extern "C" TORCHEXT_CUDA_ON_HOST_API void torchext_cuda_on_host_configure(
 extern "C" TORCHEXT_CUDA_ON_HOST_API uint64_t torchext_cuda_on_host_launches() {
   return torchext::cuda_on_host::machine().launches();
 }
+
+// Who hears of each launch; null: nobody.
+extern "C" TORCHEXT_CUDA_ON_HOST_API void torchext_cuda_on_host_record(
+    void (*recorder)(const torchext::cuda_on_host::Ran*)) {
+  torchext::cuda_on_host::machine().recorder = recorder;
+}
