@@ -44,6 +44,17 @@ def test_barriers_that_count(run, order):
     assert run("positive_of_block", -x.abs() - 1)[:3].tolist() == [0, 0, 0]
 
 
+def test_a_struct_in_shared_memory_is_copied_with_what_nobody_wrote_of_it(run, order):
+    x = torch.randn(1000)
+    assert run("greatest", x)[0] == x.argmax()
+
+
+def test_a_thread_may_have_half_a_mebibyte_of_its_own(run, order):
+    x = torch.randn(64)
+    i = (119999 - torch.arange(64)) % 64
+    assert torch.equal(run("much_local_memory", x), x[i])
+
+
 def test_what_lanes_of_a_warp_tell_each_other(run, order):
     x = torch.randn(32)
     assert torch.equal(run("votes", x), (x > 0).float() + 4 + 8 + 16 + 32 + 64 + 128)

@@ -33,9 +33,16 @@ OF_A_THREAD = {
     "local_out_of_bounds": "indexes an array out of its bounds, with 4",
     "null_pointer": "reads 4 bytes through a null pointer",
     "memory_of_the_host": "reads 4 bytes of memory that is not the device's",
-    "endless_loop": f"has gone on for {STEPS} steps and does not end",
-    "endless_loop_without_memory": f"has gone on for {STEPS} steps and does not end",
+    "endless_loop": f"goes on, and no thread has ended for {STEPS} steps",
+    "endless_loop_without_memory": f"goes on, and no thread has ended for {STEPS} steps",
     "endless_recursion": "calls functions without end: its stack is used up",
+    "divides_by_zero": "divides an integer by zero",
+    "second_written_by_two": "writes shared memory that thread .* wrote another value to",
+    "far_beyond_a_variable": "reads 4 bytes of shared memory out of bounds",
+    "different_shuffles": r"waits at __shfl_(up|down)_sync\(\) for the lanes 0-31",
+    "misaligned_load": "not aligned to 16 bytes",
+    "number_of_the_host": "reads 4 bytes of memory that is not the device's",
+    "reads_across_the_end": "reads 4 bytes across the end of an allocation",
     "failed_assertion": "an assertion failed: threadIdx.x < 33",
     "failed_kernel_assertion": "an assertion failed: threadIdx.x < 33",
     "traps": r"calls __trap\(\)",
@@ -55,6 +62,8 @@ def line_of(name: str) -> int:
     """Where the comment `here` stands in a kernel, or behind a launch."""
     lines = SOURCE.read_text().splitlines()
     start = next(i for i, line in enumerate(lines) if re.search(rf'(void|== ")\W*{name}\b', line))
+    if name == "far_beyond_a_variable":
+        start = next(i for i, line in enumerate(lines) if "element(" in line)
     if name == "endless_recursion":
         start = next(i for i, line in enumerate(lines) if "recursive(" in line)
     return 1 + next(i for i in range(start, len(lines)) if lines[i].endswith("// here"))
@@ -83,6 +92,25 @@ def test_a_launch_that_no_device_takes_is_an_error(device, name):
     with pytest.raises(RuntimeError, match=OF_A_LAUNCH[name]) as caught:
         torch.ops.cuda_kernels.mistake(name, torch.randn(64).to(device))
     assert f"mistakes.cu:{line_of(name)}: " in str(caught.value)
+
+
+def test_a_cooperative_launch_has_no_more_blocks_than_run_at_once(device):
+    expected = "at most 264 blocks of 1024 threads, which run at once, not 300"
+    with pytest.raises(RuntimeError, match=expected):
+        torch.ops.cuda_kernels.mistake("more blocks than run at once", torch.randn(64).to(device))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_threads_may_leave_before_a_barrier_where_that_is_said(device, order):
+    x = torch.randn(64)
+    with (
+        cuda_on_host.schedule(order=order),
+        pytest.raises(RuntimeError, match="24 of the block's 64 threads have left"),
+    ):
+        torch.ops.cuda_kernels.mistake("divergent_barrier", x.to(device))
+    with cuda_on_host.schedule(order=order, may_leave_before_barriers=True):
+        found = torch.ops.cuda_kernels.mistake("divergent_barrier", x.to(device))
+    assert torch.equal(found.cpu()[:40], x[:40])
 
 
 def test_more_shared_memory_than_48_kib_is_there_when_the_kernel_was_given_it(device):
@@ -117,3 +145,14 @@ def test_the_device_goes_on_after_errors(run):
         with pytest.raises(RuntimeError, match="kernel "):
             torch.ops.cuda_kernels.mistake(name, torch.randn(64).to("torchext"))
         torch.testing.assert_close(run("block_sum", x), x.sum().expand(300))
+
+
+def test_a_count_without_an_atomic_operation_is_less_in_some_order(device):
+    x = torch.randn(64).to(device)
+    counts = set()
+    for order in range(20):
+        with cuda_on_host.schedule(order=order):
+            found = torch.ops.cuda_kernels.mistake("counts without atomics", x)
+        counts.add(int(found[0]))
+    assert max(counts) == 128
+    assert min(counts) < 128

@@ -46,8 +46,8 @@ _HEADER_SUFFIXES = (".h", ".hpp", ".cuh", ".inl")
 # The compiler calls a function for each access to memory and in each block of code, which the
 # machine has; only -O1 keeps the order of lines.
 _KERNEL_FLAGS = (
-    "-O1", "-g1", "-fsanitize=thread,alignment,bounds", "-fsanitize-coverage=trace-pc", "-w",
-    "-fno-strict-aliasing",
+    "-O1", "-g1", "-w", "-fno-strict-aliasing", "-fsanitize-coverage=trace-pc",
+    "-fsanitize=thread,alignment,bounds,integer-divide-by-zero",
     "-UNDEBUG",  # as nvcc, which is not given Python's flags
     "-DTORCHEXT_CUDACC", f"-DTORCHEXT_CUDA_ARCH={_ARCHITECTURE}",
     "-include", "torchext/cuda_on_host/prelude.h",

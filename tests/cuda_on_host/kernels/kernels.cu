@@ -144,6 +144,41 @@ dim3 grid_of(int n, int threads) {
   return dim3((n + threads - 1) / threads);
 }
 
+// Where the greatest number is: a struct with bytes that nobody writes.
+__global__ void greatest(const float* x, float* y, int n) {
+  struct Found {
+    double value;
+    int at;
+  };
+  __shared__ Found found[64];
+  found[threadIdx.x].value = -1e30;
+  found[threadIdx.x].at = -1;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    if (x[i] > found[threadIdx.x].value) {
+      found[threadIdx.x].value = x[i];
+      found[threadIdx.x].at = i;
+    }
+  }
+  for (unsigned other = 32; other > 0; other /= 2) {
+    __syncthreads();
+    if (threadIdx.x < other && found[threadIdx.x + other].value > found[threadIdx.x].value) {
+      found[threadIdx.x] = found[threadIdx.x + other];
+    }
+  }
+  if (threadIdx.x == 0) {
+    y[0] = static_cast<float>(found[0].at);
+  }
+}
+
+// As much local memory as a thread may have, nearly.
+__global__ void much_local_memory(const float* x, float* y, int n) {
+  float values[120000];
+  for (int i = 0; i < 120000; ++i) {
+    values[i] = x[i % n];
+  }
+  y[threadIdx.x] = values[119999 - threadIdx.x];
+}
+
 } // namespace
 
 at::Tensor cuda_kernels::native::run_cuda(
@@ -180,6 +215,10 @@ at::Tensor cuda_kernels::native::run_cuda(
     one_after_the_other<<<n, 32, 0, stream>>>(from, to, n);
   } else if (wanted == "negated") {
     negated<64><<<static_cast<unsigned>(given), 64, 0, stream>>>(from, to, n);
+  } else if (wanted == "greatest") {
+    greatest<<<1, 64, 0, stream>>>(from, to, n);
+  } else if (wanted == "much_local_memory") {
+    much_local_memory<<<1, 64, 0, stream>>>(from, to, n);
   } else if (wanted == "cudaLaunchKernel") {
     void* arguments[] = {&from, &to, &n};
     C10_CUDA_CHECK(cudaLaunchKernel(block_sum, dim3(1), dim3(256), arguments, 0, stream));

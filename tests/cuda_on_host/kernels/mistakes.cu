@@ -2,6 +2,7 @@
 //
 // Kernels with one mistake each. The comment `// here` stands where the error has to point.
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAException.h>
 #include <cuda_kernels/kernels.h>
@@ -203,6 +204,56 @@ __global__ void has_assembly(const float* x, float* y) {
   y[threadIdx.x] = value;
 }
 
+__global__ void divides_by_zero(const float* x, float* y) {
+  y[threadIdx.x] = 100 / (static_cast<int>(threadIdx.x) - static_cast<int>(x[0] * 0)); // here
+}
+
+// The second number of a pair.
+__global__ void second_written_by_two(const float* /*x*/, float* y) {
+  __shared__ double2 pair;
+  pair = make_double2(1, threadIdx.x); // here
+  __syncthreads();
+  y[threadIdx.x] = static_cast<float>(pair.y);
+}
+
+__device__ __noinline__ float element(const float* values, unsigned i) {
+  return values[i]; // here
+}
+
+__global__ void far_beyond_a_variable(const float* /*x*/, float* y) {
+  __shared__ float few[16];
+  __shared__ float others[64];
+  few[threadIdx.x % 16] = 1;
+  others[threadIdx.x] = 2;
+  __syncthreads();
+  y[threadIdx.x] = element(few, 32 + threadIdx.x) + others[0];
+}
+
+__global__ void different_shuffles(const float* x, float* y) {
+  const float value = x[threadIdx.x];
+  y[threadIdx.x] = threadIdx.x % 32 < 16 ? __shfl_up_sync(0xffffffffu, value, 1) // here
+                                         : __shfl_down_sync(0xffffffffu, value, 1);
+}
+
+__global__ void misaligned_load(const float* x, float* y) {
+  y[threadIdx.x] = __ldg(reinterpret_cast<const float4*>(x + 1)).x; // here
+}
+
+// Half of the last word is there.
+__global__ void reads_across_the_end(const float* x, float* y) {
+  const auto* pairs = reinterpret_cast<const short2*>(x);
+  const short2 pair = pairs[threadIdx.x]; // here
+  y[threadIdx.x] = static_cast<float>(pair.x + pair.y);
+}
+
+__global__ void number_of_the_host(const float* x, float* y) {
+  y[threadIdx.x] = x[0]; // here
+}
+
+__global__ void counts_without_atomics(const float* /*x*/, float* y) {
+  y[0] += 1;
+}
+
 __global__ void plain(const float* x, float* y) {
   y[threadIdx.x] = x[threadIdx.x];
 }
@@ -237,6 +288,11 @@ at::Tensor cuda_kernels::native::mistake_cuda(
       {"traps", traps},
       {"throws", throws},
       {"has_assembly", has_assembly},
+      {"divides_by_zero", divides_by_zero},
+      {"second_written_by_two", second_written_by_two},
+      {"far_beyond_a_variable", far_beyond_a_variable},
+      {"different_shuffles", different_shuffles},
+      {"misaligned_load", misaligned_load},
   };
   at::Tensor y = at::empty_like(x);
   const float* from = x.const_data_ptr<float>();
@@ -252,6 +308,27 @@ at::Tensor cuda_kernels::native::mistake_cuda(
   } else if (wanted == "memory_of_the_host") {
     const auto on_heap = std::make_unique<float>(1.0f);
     memory_of_the_host<<<1, 1, 0, stream>>>(on_heap.get(), to);
+  } else if (wanted == "number_of_the_host") {
+    const float number = 2;
+    number_of_the_host<<<1, 1, 0, stream>>>(&number, to);
+  } else if (wanted == "reads_across_the_end") {
+    const at::Tensor odd = at::empty({127}, x.options().dtype(at::kShort)); // 254 bytes
+    reads_across_the_end<<<1, kThreads, 0, stream>>>(
+        static_cast<const float*>(odd.const_data_ptr()), to);
+  } else if (wanted == "counts without atomics") {
+    C10_CUDA_CHECK(cudaMemsetAsync(to, 0, sizeof(float), stream));
+    counts_without_atomics<<<2, kThreads, 0, stream>>>(from, to);
+  } else if (wanted == "more blocks than run at once") {
+    cudaLaunchConfig_t configuration = {};
+    configuration.gridDim = dim3(300);
+    configuration.blockDim = dim3(1024);
+    configuration.stream = stream;
+    cudaLaunchAttribute cooperative[1];
+    cooperative[0].id = cudaLaunchAttributeCooperative;
+    cooperative[0].val.cooperative = 1;
+    configuration.attrs = cooperative;
+    configuration.numAttrs = 1;
+    C10_CUDA_CHECK(cudaLaunchKernelEx(&configuration, plain, from, to));
   } else if (wanted == "masks that overlap") {
     masks_that_overlap<<<1, 32, 0, stream>>>(from, to);
   } else if (wanted == "no_blocks") {

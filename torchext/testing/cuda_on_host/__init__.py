@@ -117,25 +117,28 @@ def schedule(
     most_steps: int = 2_000_000_000,
     finds_races: bool = True,
     may_read_absent_lanes: bool = False,
+    may_leave_before_barriers: bool = False,
 ) -> Iterator[None]:
     """How kernels run on the host while this lasts, in all threads.
 
     order: of warps and blocks, which an error names; None: another one for each launch, 0: their
     own.
     most_blocks: of a grid along x, for a kernel that goes over what is beyond; 0 is no bound.
-    most_steps: blocks of code that a thread may go through without waiting for others, before its
-    loop is taken for one without end.
+    most_steps: blocks of code that the threads of a launch may go through until one of them ends,
+    before their loops are taken for ones without end; to wait for others counts as 16.
     finds_races: whether accesses to shared memory that no barrier orders are errors. A kernel that
     orders them by locks of its own needs False.
     may_read_absent_lanes: whether a shuffle may read a lane that takes no part in it, which gives
     bits that mean nothing: for a kernel that does not use them.
+    may_leave_before_barriers: whether threads may have left the kernel before a barrier that the
+    others of their block come to, as devices from compute capability 7.0 on allow.
     """
-    chosen = (-1 if order is None else order, most_blocks, most_steps)
-    _configure(*chosen, finds_races, may_read_absent_lanes)
+    switches = (finds_races, may_read_absent_lanes, may_leave_before_barriers)
+    _configure(-1 if order is None else order, most_blocks, most_steps, *switches)
     try:
         yield
     finally:
-        _configure(-1, 0, 2_000_000_000, True, False)
+        _configure(-1, 0, 2_000_000_000, True, False, False)
 
 
 @dataclass(frozen=True)
@@ -223,10 +226,8 @@ def _runtime() -> ctypes.CDLL:
     return _OPENED[_RUNTIME]
 
 
-def _configure(
-    order: int, most_blocks: int, most_steps: int, finds_races: bool, may_read_absent_lanes: bool
-) -> None:
+def _configure(order: int, most_blocks: int, most_steps: int, *switches: bool) -> None:
     configure = _runtime().torchext_cuda_on_host_configure
     numbers = [ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64]
-    configure.argtypes = [*numbers, ctypes.c_int, ctypes.c_int]
-    configure(order, most_blocks, most_steps, finds_races, may_read_absent_lanes)
+    configure.argtypes = [*numbers, *(ctypes.c_int for _ in switches)]
+    configure(order, most_blocks, most_steps, *switches)

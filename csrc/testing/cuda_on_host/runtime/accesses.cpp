@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -17,8 +18,10 @@
 namespace torchext::cuda_on_host {
 namespace {
 
-// How often a thread that waits for nobody lets others run, in steps.
-constexpr uint64_t kTurn = 1 << 22;
+// What it counts for a turn to have read what others may write: it may be a loop that waits for it.
+constexpr uint64_t kPollTurn = 64;
+// What an atomic operation takes at most, within which nobody else comes.
+constexpr uint64_t kAtomicSteps = 64;
 // Of the stack of a thread, which the error that says so needs as well.
 constexpr size_t kStackReserve = 96 << 10;
 
@@ -32,17 +35,39 @@ struct OpenBlock {
 struct Segment {
   const char* begin;
   const char* end;
+  bool is_code;
+};
+
+// A word that was read across the end of an allocation.
+struct Peek {
+  const char* address;
+  const void* code;
+  uint3 block;
+  uint3 thread;
 };
 
 std::vector<OpenBlock> opened;
 std::vector<Segment> segments; // of loaded objects: constants and variables of the program
+std::vector<Peek> peeks;
 size_t last = 0;
 int launch_device = 0;
 Traffic moved;
 
+inline void poll() {
+  if (__builtin_expect(current != nullptr, 0)) {
+    current->shorten_turn(kPollTurn);
+  }
+}
+
+// Of the device's memory. What a thread read and changed is to be lost where others may change it too.
 void count(size_t nbytes, bool writes, bool is_atomic) {
   moved.read += is_atomic || !writes ? nbytes : 0;
   moved.written += is_atomic || writes ? nbytes : 0;
+  Block& block = *current->block;
+  if (writes && !is_atomic && block.writes_left != 0 && current->number == block.interrupted &&
+      --block.writes_left == 0) {
+    machine().give_way();
+  }
 }
 
 int add_segments(dl_phdr_info* info, size_t /*size*/, void* /*data*/) {
@@ -50,24 +75,46 @@ int add_segments(dl_phdr_info* info, size_t /*size*/, void* /*data*/) {
     const auto& header = info->dlpi_phdr[i];
     if (header.p_type == PT_LOAD) {
       const char* begin = reinterpret_cast<const char*>(info->dlpi_addr + header.p_vaddr);
-      segments.push_back({begin, begin + header.p_memsz});
+      segments.push_back({begin, begin + header.p_memsz, (header.p_flags & PF_X) != 0});
     }
   }
   return 0;
 }
 
-bool is_in_an_object(const char* address) {
-  const auto is_inside = [&] {
-    return std::any_of(segments.begin(), segments.end(), [&](const Segment& segment) {
-      return segment.begin <= address && address < segment.end;
-    });
+const Segment* segment_of(const char* address) {
+  static Segment found{nullptr, nullptr, false}; // the last, which is the next as a rule
+  const auto find = [&]() -> const Segment* {
+    const auto is_behind = [](const char* at, const Segment& segment) { return at < segment.begin; };
+    const auto next = std::upper_bound(segments.begin(), segments.end(), address, is_behind);
+    if (next == segments.begin() || address >= std::prev(next)->end) {
+      return nullptr;
+    }
+    found = *std::prev(next);
+    return &found;
   };
-  if (is_inside()) {
-    return true;
+  if (found.begin <= address && address < found.end) {
+    return &found;
+  }
+  if (const Segment* known = find()) {
+    return known;
   }
   segments.clear(); // a library may have come since
   dl_iterate_phdr(&add_segments, nullptr);
-  return is_inside();
+  std::sort(segments.begin(), segments.end(), [](const Segment& a, const Segment& b) {
+    return a.begin < b.begin;
+  });
+  return find();
+}
+
+// A kernel that is launched through a pointer is read from where the host has that.
+bool is_pointer_to_code(const char* address, size_t nbytes) {
+  const char* value = nullptr;
+  if (nbytes != sizeof(value)) {
+    return false;
+  }
+  std::memcpy(&value, address, sizeof(value));
+  const Segment* segment = segment_of(value);
+  return segment != nullptr && segment->is_code;
 }
 
 const char* verb(bool writes) {
@@ -91,8 +138,9 @@ const char* verb(bool writes) {
 }
 
 // Every allocation of a device is of whole words: what is smaller is changed by atomic operations on
-// the word around it (ATen/cuda/Atomic.cuh).
+// the word around it (ATen/cuda/Atomic.cuh), which is read before.
 constexpr size_t kWord = 4;
+constexpr size_t kMostPeeks = 4096;
 
 bool is_in_the_last_word(const OpenBlock& block, const char* address, size_t nbytes, bool writes) {
   const bool is_word = nbytes == kWord && reinterpret_cast<uintptr_t>(address) % kWord == 0;
@@ -127,6 +175,12 @@ void look_at_other(
         fail_out_of_bounds(block, address, nbytes, writes, code);
       }
       look_at_other(address, 1, writes, is_atomic, code); // opens it
+      if (is_atomic) {
+        const auto is_same = [&](const Peek& peek) { return peek.address == address; };
+        peeks.erase(std::remove_if(peeks.begin(), peeks.end(), is_same), peeks.end());
+      } else if (peeks.size() < kMostPeeks) {
+        peeks.push_back({address, code, current->block->index, current->index});
+      }
       return;
     }
     if (!block.is_of_the_device) {
@@ -143,9 +197,11 @@ void look_at_other(
   }
   const Range parameters = machine().parameters();
   const auto* given = static_cast<const char*>(parameters.data);
-  const bool is_parameter = given <= address && address < given + parameters.nbytes;
-  if (is_parameter || (!writes && machine().is_on_host_stack(address)) ||
-      is_in_an_object(address)) {
+  if (given <= address && address < given + parameters.nbytes) {
+    return;
+  }
+  const bool is_of_the_launch = !writes && machine().is_on_host_stack(address);
+  if (is_of_the_launch ? is_pointer_to_code(address, nbytes) : segment_of(address) != nullptr) {
     return;
   }
   for (const auto& thread : current->block->threads) {
@@ -175,6 +231,18 @@ void end_accesses() {
     test_device().close(block.data);
   }
   opened.clear();
+  peeks.clear();
+}
+
+std::string peek_error() {
+  if (peeks.empty()) {
+    return "";
+  }
+  const Peek& first = peeks.front();
+  return machine().described(
+      ", block " + text_of(first.block) + ", thread " + text_of(first.thread),
+      "reads " + std::to_string(kWord) + " bytes across the end of an allocation",
+      "at " + place_of_code(first.code));
 }
 
 Traffic traffic() {
@@ -210,6 +278,13 @@ void atomic_access(const void* address, size_t nbytes, const void* code) {
     machine().fail_at(
         "an atomic operation on " + std::to_string(nbytes) + " bytes that are not aligned", code);
   }
+  poll();
+  Thread& thread = *current;
+  if (thread.steps >= thread.turn_end) {
+    machine().check_steps(code);
+    machine().give_way();
+  }
+  thread.turn_end = std::max(thread.turn_end, thread.steps + kAtomicSteps);
   look_at(address, nbytes, /*writes=*/true, /*is_atomic=*/true, code);
 }
 
@@ -233,12 +308,6 @@ inline void look_aligned(const void* address, size_t nbytes, bool writes, const 
   }
 }
 
-[[noreturn]] void fail_of_loop(const void* code) {
-  machine().fail_at(
-      "has gone on for " + std::to_string(machine().options.most_steps) + " steps and does not end",
-      code);
-}
-
 } // namespace
 } // namespace torchext::cuda_on_host
 
@@ -252,12 +321,8 @@ TORCHEXT_HOOK void __sanitizer_cov_trace_pc() {
   if (__builtin_expect(thread == nullptr, 1)) {
     return;
   }
-  const uint64_t steps = ++thread->steps;
-  if (__builtin_expect(steps % kTurn == 0, 0)) {
-    const void* code = __builtin_return_address(0);
-    if (steps >= machine().options.most_steps) {
-      fail_of_loop(code);
-    }
+  if (__builtin_expect(++thread->steps >= thread->turn_end, 0)) {
+    machine().check_steps(__builtin_return_address(0));
     machine().give_way();
   }
 }
@@ -288,6 +353,7 @@ TORCHEXT_HOOK void __tsan_vptr_read(void** /*at*/) {}
     look_aligned(address, nbytes, /*writes=*/true, __builtin_return_address(0));  \
   }                                                                               \
   TORCHEXT_HOOK void __tsan_volatile_read##nbytes(void* address) {                \
+    poll();                                                                       \
     look_aligned(address, nbytes, /*writes=*/false, __builtin_return_address(0)); \
   }                                                                               \
   TORCHEXT_HOOK void __tsan_volatile_write##nbytes(void* address) {               \
@@ -323,21 +389,43 @@ struct Mismatch {
   unsigned char log_alignment;
 };
 
+// Where the description names a header of ours, what is wrong is in what uses it.
+[[noreturn]] void fail_of_mismatch(
+    const Mismatch& described, const std::string& what, const void* code) {
+  const Place place{described.file, static_cast<int>(described.line)};
+  if (is_of_torch(place)) {
+    machine().fail_at(what, code);
+  }
+  machine().fail(what, place);
+}
+
 TORCHEXT_HOOK void __ubsan_handle_type_mismatch_v1(const Mismatch* what, uintptr_t address) {
   const uintptr_t alignment = uintptr_t{1} << what->log_alignment;
   if (current != nullptr && address % alignment != 0) {
-    machine().fail(
+    fail_of_mismatch(
+        *what,
         "accesses an object at an address that is not aligned to " + std::to_string(alignment) +
             " bytes, as its type is",
-        Place{what->file, static_cast<int>(what->line)});
+        __builtin_return_address(0));
+  }
+}
+
+TORCHEXT_HOOK void __ubsan_handle_divrem_overflow(
+    const Mismatch* what, uintptr_t /*dividend*/, uintptr_t /*divisor*/) {
+  if (current != nullptr) {
+    fail_of_mismatch(
+        *what,
+        "divides an integer by zero, of which nobody knows the result",
+        __builtin_return_address(0));
   }
 }
 
 TORCHEXT_HOOK void __ubsan_handle_out_of_bounds(const Mismatch* what, intptr_t index) {
   if (current != nullptr) {
-    machine().fail(
+    fail_of_mismatch(
+        *what,
         "indexes an array out of its bounds, with " + std::to_string(index),
-        Place{what->file, static_cast<int>(what->line)});
+        __builtin_return_address(0));
   }
 }
 
@@ -391,6 +479,7 @@ namespace {
 
 void look_at_atomic(const volatile void* address, size_t nbytes, const void* code) {
   if (__builtin_expect(current != nullptr, 0)) {
+    poll();
     look_at(const_cast<const void*>(address), nbytes, true, /*is_atomic=*/true, code);
   }
 }

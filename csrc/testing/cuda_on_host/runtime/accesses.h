@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace torchext::cuda_on_host {
 
@@ -27,6 +28,10 @@ struct Traffic {
 
 /// Of the launch that runs, or that was the last.
 Traffic traffic();
+
+/// What a launch that ended did wrong, or nothing: words of which the first bytes alone are
+/// allocated, which it read and did not change by an atomic operation.
+std::string peek_error();
 
 /// Fails where a thread may not touch this.
 void look_at(const void* address, size_t nbytes, bool writes, bool is_atomic, const void* code);

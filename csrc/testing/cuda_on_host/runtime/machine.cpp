@@ -22,9 +22,20 @@ thread_local Thread* current __attribute__((tls_model("initial-exec"))) = nullpt
 
 namespace {
 
-// Of a kernel's thread: what one of a GPU has on its stack at most is half of it, and frames of code
-// that is compiled to be looked at are larger.
-constexpr size_t kStackBytes = 256 << 10;
+// Of a kernel's thread: what one of a GPU has at most is half of it, and frames of code that is
+// compiled to be looked at are larger.
+constexpr size_t kStackBytes = 1 << 20;
+// What a thread does before others come first, in blocks of code: enough for what waits for nobody,
+// and less for what may be waiting.
+constexpr uint64_t kFirstTurn = 1 << 16;
+constexpr uint64_t kTurn = 1 << 12;
+// What it counts to have met others, and for a turn: it may be a loop that waits.
+constexpr uint64_t kMeetingSteps = 16;
+constexpr uint64_t kMeetingTurn = 1 << 12;
+// Of turns of a block's threads, before other blocks come first.
+constexpr unsigned kRounds = 4;
+// The writes of a thread of which one is interrupted.
+constexpr unsigned kInterruptedWrites = 3;
 // Of blocks that wait for each other, in memory at once.
 constexpr size_t kMostResident = 4096;
 
@@ -150,6 +161,21 @@ void Machine::check(const Configuration& configuration) const {
   if (grid.x > limits.grid.x || grid.y > limits.grid.y || grid.z > limits.grid.z) {
     refuse("a grid has at most ", text_of(limits.grid), " blocks, not ", text_of(grid));
   }
+  if (configuration.is_cooperative) {
+    const unsigned warps = static_cast<unsigned>((volume(block) + kWarpSize - 1) / kWarpSize);
+    const unsigned room = limits.threads_per_multiprocessor / kWarpSize / warps;
+    const uint64_t most = uint64_t{std::min<unsigned>(room, limits.blocks_per_multiprocessor)} *
+        limits.multiprocessors;
+    if (volume(grid) > most) {
+      refuse(
+          "a cooperative launch has at most ",
+          most,
+          " blocks of ",
+          volume(block),
+          " threads, which run at once, not ",
+          volume(grid));
+    }
+  }
   check_launchable(configuration, kernel_);
 }
 
@@ -191,6 +217,7 @@ void Machine::run_locked(
   parameters_ = parameters;
   host_stack_ = static_cast<const char*>(__builtin_frame_address(0));
   error_.clear();
+  steps_ = 0;
   ++launches_;
   order_ = options.order < 0 ? launches_ : static_cast<uint64_t>(options.order);
   random_.seed(static_cast<unsigned>(order_));
@@ -198,6 +225,9 @@ void Machine::run_locked(
   layout_.add(nullptr, configuration.shared_bytes, 16);
   begin_accesses();
   run_grid();
+  if (error_.empty()) {
+    error_ = peek_error();
+  }
   end_accesses();
   configuration_ = nullptr;
   TORCH_CHECK(error_.empty(), error_);
@@ -219,12 +249,19 @@ void Machine::run_grid() {
   };
   uint64_t started = 0;
   size_t turn = 0;
+  size_t turns = 0; // of blocks, since one began
+  const auto start = [&] {
+    turns = 0;
+    return start_block(number_of(started++));
+  };
   while (error_.empty() && (started < count || !resident_.empty())) {
-    // A block that can go on, if there is one: one more where all others wait or give way.
+    // A block that can go on, if there is one: one more where all others wait, or gave way in turn.
     Block* block = nullptr;
     const bool may_start = started < count && resident_.size() < kMostResident;
-    if (resident_.empty() || (may_start && why_ != Ended::kBlock)) {
-      block = start_block(number_of(started++));
+    const bool all_wait =
+        why_ == Ended::kStalled || (why_ == Ended::kGaveWay && turns >= resident_.size());
+    if (resident_.empty() || (may_start && all_wait)) {
+      block = start();
     } else {
       for (size_t i = 0; i < resident_.size() && block == nullptr; ++i) {
         Block& candidate = *resident_[(turn + i) % resident_.size()];
@@ -236,7 +273,7 @@ void Machine::run_grid() {
     }
     if (block == nullptr) {
       if (started < count) {
-        block = start_block(number_of(started++));
+        block = start();
       } else {
         for (const auto& waiting : resident_) {
           ++waiting->epoch;
@@ -250,6 +287,8 @@ void Machine::run_grid() {
         continue;
       }
     }
+    ++turns;
+    has_more_blocks_ = started < count || resident_.size() > 1;
     enter(*block);
     if (why_ == Ended::kBlock) {
       const auto found = std::find_if(
@@ -278,7 +317,9 @@ Block* Machine::start_block(uint64_t number) {
   block.index.z = static_cast<unsigned>(number / grid_.x / grid_.y);
   block.size = static_cast<unsigned>(volume(size));
   block.at_barrier = block.at_grid_barrier = block.ended = block.epoch = 0;
-  block.active_warps = 0;
+  block.active_warps = block.tired_warps = 0;
+  block.interrupted = random(block.size);
+  block.writes_left = order_ == 0 ? 0 : 1 + random(kInterruptedWrites);
   block.threads.resize(block.size);
   const unsigned warps = (block.size + kWarpSize - 1) / kWarpSize;
   block.warps.resize(warps);
@@ -294,7 +335,8 @@ Block* Machine::start_block(uint64_t number) {
     thread.number = i;
     thread.wait = Wait::kNothing;
     thread.lane_ticket = 0;
-    thread.steps = 0;
+    thread.steps = thread.counted = 0;
+    thread.turn_end = kFirstTurn;
     if (++index.x == size.x) {
       index.x = 0;
       if (++index.y == size.y) {
@@ -309,7 +351,7 @@ Block* Machine::start_block(uint64_t number) {
     warp.threads = &block.threads[i * kWarpSize];
     warp.there = lanes == kWarpSize ? kAllLanes : (1u << lanes) - 1;
     warp.ready = warp.there;
-    warp.ended = warp.waiting = warp.active = 0;
+    warp.tired = warp.ended = warp.waiting = warp.active = 0;
     warp.first = random(kWarpSize);
     warp.is_upward = random(2) == 0;
     std::memset(warp.known, 0, sizeof(warp.known));
@@ -320,6 +362,7 @@ Block* Machine::start_block(uint64_t number) {
 
 void Machine::enter(Block& block) {
   why_ = Ended::kBlock;
+  block.rounds = 0;
   if (Thread* first = next(block)) {
     begin_or_resume(*first, &host_);
     current = nullptr;
@@ -349,24 +392,26 @@ Thread* Machine::take(Block& block, Thread& thread) {
   return &thread;
 }
 
+// All threads that can run have had their turn, and have it again. Whether other blocks come first.
+bool Machine::end_round(Block& block) {
+  for (unsigned warps = block.tired_warps; warps != 0; warps &= warps - 1) {
+    Warp& warp = block.warps[__builtin_ctz(warps)];
+    warp.ready |= std::exchange(warp.tired, 0);
+  }
+  block.ready_warps |= std::exchange(block.tired_warps, 0);
+  return ++block.rounds >= kRounds && has_more_blocks_;
+}
+
 // The thread of the block that runs next; null where none can, and the reason in why_.
-Thread* Machine::next(Block& block, const Thread* other_than) {
+Thread* Machine::next(Block& block) {
   for (;;) {
-    const auto lanes_of = [&](unsigned warp) {
-      const bool has_other = other_than != nullptr && other_than->number / kWarpSize == warp;
-      return block.warps[warp].ready & ~(has_other ? 1u << other_than->lane() : 0u);
-    };
-    if (const unsigned lanes = lanes_of(block.running)) {
+    if (const unsigned lanes = block.warps[block.running].ready) {
       return take(block, block.running, lanes);
     }
     if (block.active_warps != 0 && settle_active(block)) {
       continue;
     }
-    unsigned warps = block.ready_warps;
-    if (other_than != nullptr && lanes_of(other_than->number / kWarpSize) == 0) {
-      warps &= ~(1u << other_than->number / kWarpSize);
-    }
-    if (warps != 0) {
+    if (unsigned warps = block.ready_warps) {
       unsigned skipped = random(static_cast<unsigned>(__builtin_popcount(warps)));
       while (skipped-- > 0) {
         warps &= warps - 1;
@@ -374,15 +419,18 @@ Thread* Machine::next(Block& block, const Thread* other_than) {
       block.running = static_cast<unsigned>(__builtin_ctz(warps));
       continue;
     }
-    if (other_than != nullptr) {
-      why_ = Ended::kGaveWay;
-      return nullptr;
+    if (block.tired_warps != 0) {
+      if (end_round(block)) {
+        why_ = Ended::kGaveWay;
+        return nullptr;
+      }
+      continue;
     }
     if (block.ended == block.size) {
       why_ = Ended::kBlock;
       return nullptr;
     }
-    if (block.at_barrier == block.size) {
+    if (all_are_at_barrier(block)) {
       release(block);
       continue;
     }
@@ -447,20 +495,58 @@ Stack Machine::take_stack() {
   return stack;
 }
 
+// Of a thread that waited for others, who came.
 void Machine::make_ready(Thread& thread) {
   thread.wait = Wait::kNothing;
-  thread.steps = 0;
+  thread.steps += kMeetingSteps;
+  thread.shorten_turn(kMeetingTurn);
+  if (thread.steps >= thread.turn_end) {
+    make_tired(thread);
+    return;
+  }
   thread.warp().ready |= 1u << thread.lane();
   thread.block->ready_warps |= 1u << thread.number / kWarpSize;
+}
+
+void Machine::make_tired(Thread& thread) {
+  thread.turn_end = thread.steps + kTurn;
+  thread.warp().tired |= 1u << thread.lane();
+  thread.block->tired_warps |= 1u << thread.number / kWarpSize;
+}
+
+void Machine::check_steps(const void* code) {
+  Thread& thread = *current;
+  steps_ += thread.steps - std::exchange(thread.counted, thread.steps);
+  if (steps_ < options.most_steps) {
+    return;
+  }
+  const std::string what = "goes on, and no thread has ended for " +
+      std::to_string(options.most_steps) + " steps";
+  if (code != nullptr) {
+    fail_at(what, code);
+  }
+  fail(what, thread.place);
 }
 
 void Machine::suspend() {
   Thread& thread = *current;
   thread.block->shared.check_written_twice(thread);
-  if (thread.wait == Wait::kNothing) { // all others were there
+  check_steps(nullptr);
+  const bool can_run = (thread.warp().ready >> thread.lane() & 1) != 0;
+  if (thread.wait == Wait::kNothing && can_run) { // all others were there
     take(*thread.block, thread);
     return;
   }
+  give_over(thread);
+}
+
+void Machine::give_way() {
+  current->block->shared.check_written_twice(*current);
+  make_tired(*current);
+  give_over(*current);
+}
+
+void Machine::give_over(Thread& thread) {
   Thread* next = this->next(*thread.block);
   if (next == &thread) {
     return;
@@ -473,23 +559,10 @@ void Machine::suspend() {
   }
 }
 
-void Machine::give_way() {
-  Thread& thread = *current;
-  const uint64_t steps = thread.steps;
-  make_ready(thread);
-  thread.steps = steps; // it has not waited for anything
-  Thread* next = this->next(*thread.block, &thread);
-  if (next != nullptr) {
-    begin_or_resume(*next, &thread.context);
-  } else {
-    current = nullptr;
-    switch_context(&thread.context, host_);
-  }
-}
-
 void Machine::ended(Thread& thread) {
   Block& block = *thread.block;
   block.shared.check_written_twice(thread);
+  steps_ = 0;
   thread.wait = Wait::kEnded;
   ++block.ended;
   Warp& warp = thread.warp();
@@ -499,7 +572,7 @@ void Machine::ended(Thread& thread) {
   for (; waiting != 0; waiting &= waiting - 1) {
     const auto lane = static_cast<unsigned>(__builtin_ctz(waiting));
     if ((warp.waiting >> lane & 1) != 0) { // not settled with one before it
-      settle_meeting(warp, warp.threads[lane].mask, warp.threads[lane].meeting);
+      settle_meeting(warp, warp.threads[lane].mask, warp.threads[lane].name);
     }
   }
 }
@@ -514,23 +587,34 @@ void Machine::arrive_at_grid_barrier(Thread& thread) {
   ++thread.block->at_grid_barrier;
 }
 
+bool Machine::all_are_at_barrier(const Block& block) const {
+  const unsigned gone = options.may_leave_before_barriers ? block.ended : 0;
+  return block.at_barrier != 0 && block.at_barrier + gone == block.size;
+}
+
 // All threads are at a barrier: if it is one.
 void Machine::release(Block& block) {
-  const Thread& first = block.threads[0];
+  const Thread* first = nullptr;
   int count = 0;
   for (Thread& thread : block.threads) {
-    if (!(thread.place == first.place)) {
+    if (thread.wait != Wait::kBlock) { // it has left
+      continue;
+    }
+    first = first == nullptr ? &thread : first;
+    if (!(thread.place == first->place)) {
       current = &thread;
       fail(
-          std::string("waits at ") + thread.name + "() while thread (0, 0, 0) waits at another, " +
-              text_of(first.place),
+          std::string("waits at ") + thread.name + "() while thread " + text_of(first->index) +
+              " waits at another, " + text_of(first->place),
           thread.place);
     }
     count += thread.condition;
   }
   for (Thread& thread : block.threads) {
-    thread.bits = static_cast<uint64_t>(count);
-    make_ready(thread);
+    if (thread.wait == Wait::kBlock) {
+      thread.bits = static_cast<uint64_t>(count);
+      make_ready(thread);
+    }
   }
   block.at_barrier = 0;
   ++block.epoch;
@@ -578,18 +662,18 @@ void Machine::meet(Thread& thread) {
   }
   thread.wait = Wait::kLanes;
   warp.waiting |= own;
-  settle_meeting(warp, thread.mask, thread.meeting);
+  settle_meeting(warp, thread.mask, thread.name);
 }
 
 // Whether all lanes of a mask that have not ended are there; they then go on.
-bool Machine::settle_meeting(Warp& warp, unsigned mask, Meeting meeting) {
+bool Machine::settle_meeting(Warp& warp, unsigned mask, const char* name) {
   const unsigned needed = mask & warp.alive();
   if ((warp.waiting & needed) != needed) {
     return false;
   }
   for (unsigned left = needed; left != 0; left &= left - 1) {
     const Thread& thread = warp.threads[__builtin_ctz(left)];
-    if (thread.mask != mask || thread.meeting != meeting) {
+    if (thread.mask != mask || std::strcmp(thread.name, name) != 0) {
       return false;
     }
   }
@@ -696,18 +780,23 @@ void Machine::fail_at(const std::string& what, const void* code) {
 }
 
 void Machine::fail_with(const std::string& what, const std::string& place) {
-  std::ostringstream out;
-  out << "kernel " << kernel_;
+  std::string who;
   if (current != nullptr) {
-    out << ", block " << text_of(current->block->index) << ", thread " << text_of(current->index);
+    who = ", block " + text_of(current->block->index) + ", thread " + text_of(current->index);
   }
-  out << ": " << what << ", " << place;
+  error_ = described(who, what, place);
+  // The stack that this runs on may be one that was let go already: nobody takes it any more.
+  leave(Ended::kLaunch);
+}
+
+std::string Machine::described(
+    const std::string& who, const std::string& what, const std::string& place) const {
+  std::ostringstream out;
+  out << "kernel " << kernel_ << who << ": " << what << ", " << place;
   if (order_ != 0) {
     out << " (warps and blocks in order " << order_ << ")";
   }
-  error_ = out.str();
-  // The stack that this runs on may be one that was let go already: nobody takes it any more.
-  leave(Ended::kLaunch);
+  return out.str();
 }
 
 } // namespace torchext::cuda_on_host

@@ -65,10 +65,16 @@ struct Thread {
   uint64_t* gathered;
 
   unsigned lane_ticket; // how often it has met lanes of its warp, for who looks at memory
-  uint64_t steps;       // since it last waited
+  uint64_t steps;       // what it has done, in blocks of code
+  uint64_t counted;     // of them
+  uint64_t turn_end;    // the steps at which others come first
 
   unsigned lane() const {
     return number % kWarpSize;
+  }
+  /// Brings the end of its turn nearer, by what may be a loop that waits.
+  void shorten_turn(uint64_t by) {
+    turn_end = turn_end > steps + by ? turn_end - by : steps;
   }
   Warp& warp() const;
 };
@@ -77,6 +83,7 @@ struct Warp {
   Thread* threads;
   unsigned there; // lanes that have a thread
   unsigned ready; // that can run
+  unsigned tired; // that could, and have had their turn
   unsigned ended;
   unsigned waiting; // for other lanes
   unsigned active;  // that asked which lanes are
@@ -95,11 +102,17 @@ struct Block {
   unsigned size;    // in threads
   unsigned running; // the warp
   unsigned ready_warps;
+  unsigned tired_warps;
   unsigned active_warps; // in which a lane asked which of them are
   unsigned at_barrier;
   unsigned at_grid_barrier;
   unsigned ended;
-  unsigned epoch; // how many barriers of the block are over
+  unsigned epoch;  // how many barriers of the block are over
+  unsigned rounds; // of turns since another block ran
+  // A thread that gives way within one of its writes to memory, and which: a number that it has read
+  // and changed is an old one then, unless an atomic operation did that.
+  unsigned interrupted;
+  unsigned writes_left; // until then; 0: it has been
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   SharedMemory shared;
@@ -112,10 +125,11 @@ inline Warp& Thread::warp() const {
 /// What tests choose.
 struct Options {
   int64_t order = -1; // of warps and blocks; 0: their own; -1: another one for each launch
-  uint64_t most_steps = 2'000'000'000; // of one thread between two that it waits in
+  uint64_t most_steps = 2'000'000'000; // of all threads of a launch, until one ends
   uint64_t most_blocks = 0;            // of a grid, along x; 0: as many as are asked for
   bool finds_races = true;
   bool may_read_absent_lanes = false;
+  bool may_leave_before_barriers = false; // threads, for which the others then do not wait
 };
 
 /// A launch that ended, for who asked to hear of each.
@@ -144,8 +158,16 @@ class Machine {
   /// Suspends the thread that runs, which waits for what its `wait` says.
   void suspend();
 
-  /// Lets others run, where a thread may be waiting for them in a loop.
+  /// Ends the turn of the thread that runs, which may be waiting for others in a loop.
   void give_way();
+
+  /// The text of an error: of which block and thread, if of one, what it did, and where.
+  std::string described(
+      const std::string& who, const std::string& what, const std::string& place) const;
+
+  /// Counts what the thread that runs has done. Ends the launch where that is too much, at an address
+  /// of its code, or where it waits.
+  void check_steps(const void* code);
 
   /// Ends the launch. `place` is that of the thread that runs, if it is known.
   [[noreturn]] void fail(const std::string& what, std::optional<Place> place = {});
@@ -193,6 +215,7 @@ class Machine {
   enum class Ended : uint8_t { kBlock, kStalled, kGaveWay, kLaunch };
 
   void check(const Configuration& configuration) const;
+  bool all_are_at_barrier(const Block& block) const;
   void run_locked(
       const char* kernel,
       const Configuration& configuration,
@@ -204,7 +227,8 @@ class Machine {
   void enter(Block& block);
   [[noreturn]] void leave(Ended why);
 
-  Thread* next(Block& block, const Thread* other_than = nullptr);
+  Thread* next(Block& block);
+  bool end_round(Block& block);
   Thread* take(Block& block, unsigned warp, unsigned lanes);
   static Thread* take(Block& block, Thread& thread);
   void begin_or_resume(Thread& next, Context* saved);
@@ -212,9 +236,11 @@ class Machine {
   void ended(Thread& thread);
   void release(Block& block);
   bool settle_active(Block& block);
-  bool settle_meeting(Warp& warp, unsigned mask, Meeting meeting);
+  bool settle_meeting(Warp& warp, unsigned mask, const char* name);
   void complete(Warp& warp, unsigned lanes);
   void make_ready(Thread& thread);
+  void make_tired(Thread& thread);
+  void give_over(Thread& thread);
   [[noreturn]] void fail_of_stall(Block& block);
   [[noreturn]] void fail_with(const std::string& what, const std::string& place);
 
@@ -232,7 +258,9 @@ class Machine {
   Context host_ = nullptr;
   Ended why_ = Ended::kBlock;
   std::string error_;
-  uint64_t order_ = 0; // of this launch
+  uint64_t order_ = 0;        // of this launch
+  uint64_t steps_ = 0;           // since a thread ended
+  bool has_more_blocks_ = false; // than the one that runs
   uint64_t launches_ = 0;
   std::minstd_rand random_;
   SharedLayout layout_;

@@ -87,7 +87,7 @@ class SharedMemory {
   struct Twice {
     size_t offset;
     size_t nbytes;
-    uint64_t first; // the bytes that the first wrote
+    unsigned char first[16]; // the bytes that the first wrote
     Access one;
     Access other;
   };

@@ -127,6 +127,13 @@ unsigned active_lanes(const char* file, int line) {
   return static_cast<unsigned>(thread.bits);
 }
 
+void sleep() {
+  Thread& thread = running("__nanosleep()");
+  ++thread.steps;
+  machine().check_steps(__builtin_return_address(0));
+  machine().give_way();
+}
+
 void* shared_variable(const void* key, size_t nbytes, size_t alignment) {
   Thread& thread = running("shared memory");
   SharedLayout& layout = machine().shared_layout();
@@ -223,13 +230,15 @@ extern "C" TORCHEXT_CUDA_ON_HOST_API void torchext_cuda_on_host_configure(
     uint64_t most_blocks,
     uint64_t most_steps,
     int finds_races,
-    int may_read_absent_lanes) {
+    int may_read_absent_lanes,
+    int may_leave_before_barriers) {
   auto& options = torchext::cuda_on_host::machine().options;
   options.order = order;
   options.most_blocks = most_blocks;
   options.most_steps = most_steps;
   options.finds_races = finds_races != 0;
   options.may_read_absent_lanes = may_read_absent_lanes != 0;
+  options.may_leave_before_barriers = may_leave_before_barriers != 0;
 }
 
 // How many launches there were.

@@ -56,7 +56,9 @@ inline long long clock64() {
 inline long long globaltimer() {
   return ::torchext::cuda_on_host::clock_now();
 }
-inline void __nanosleep(unsigned /*nanoseconds*/) {}
+inline void __nanosleep(unsigned /*nanoseconds*/) {
+  ::torchext::cuda_on_host::sleep();
+}
 [[noreturn]] inline void __trap(TORCHEXT_HERE) {
   ::torchext::cuda_on_host::fail("calls __trap()", file, line);
 }

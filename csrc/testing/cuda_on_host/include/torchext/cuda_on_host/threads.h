@@ -56,6 +56,9 @@ TORCHEXT_CUDA_ON_HOST_API unsigned gather(
 /// The lanes that came to this place and wait for no others.
 TORCHEXT_CUDA_ON_HOST_API unsigned active_lanes(TORCHEXT_HERE);
 
+/// Lets others run.
+TORCHEXT_CUDA_ON_HOST_API void sleep();
+
 /// Shared memory of the block that belongs to `key`: what it holds first, nobody may read.
 TORCHEXT_CUDA_ON_HOST_API void* shared_variable(const void* key, size_t nbytes, size_t alignment);
 
