@@ -10,6 +10,7 @@
 #include <torchext/platform.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -38,8 +39,11 @@ Usage& usage() {
 const bool usage_forks_safely =
     hold_while_forking([] { usage().mutex.lock(); }, [] { usage().mutex.unlock(); });
 
+std::atomic<size_t> addresses{0}; // that may be given out besides, for what is hardly written
+
 size_t capacity() {
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto pages = static_cast<size_t>(sysconf(_SC_PHYS_PAGES));
+  return pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + addresses;
 }
 
 // Calls a function with each sum of bytes that an allocation is part of, and each number of such.
@@ -267,4 +271,8 @@ int torchext_test_device_find(const void* address, const void** data, size_t* nb
   *nbytes = found.nbytes;
   *index = found.device;
   return 0;
+}
+
+extern "C" void torchext_test_device_addresses(size_t nbytes) {
+  torchext::testing::addresses = nbytes;
 }

@@ -79,6 +79,9 @@ TORCHEXT_TEST_DEVICE_API void torchext_test_device_close(const void* data);
 TORCHEXT_TEST_DEVICE_API int torchext_test_device_find(
     const void* address, const void** data, size_t* nbytes, int* index);
 
+// Lets each device give out so many bytes more than the machine has, for what is hardly written.
+TORCHEXT_TEST_DEVICE_API void torchext_test_device_addresses(size_t nbytes);
+
 // The default generator of a device: its seed, and the bytes of its state, as many as the first
 // returns; -1 where the index is no device, or the bytes are no state.
 TORCHEXT_TEST_DEVICE_API int torchext_test_device_seed(int index, uint64_t seed);

@@ -23,6 +23,7 @@ namespace {
 // and is smaller where the process may not have so many addresses.
 constexpr size_t kMostReserved = size_t{1} << 40;
 constexpr size_t kLeastReserved = size_t{1} << 30;
+constexpr size_t kMostFilled = size_t{1} << 32;
 
 // The pages of an allocation, which ends where they end: behind them lies one that is never opened.
 struct Block {
@@ -188,8 +189,11 @@ void open_pages(const void* data) {
     protect(start, block.size, PROT_READ | PROT_WRITE);
   }
   if (block.is_new) {
-    // Fresh memory of a real device holds anything; of floating point these are nan.
-    std::memset(block.data, 0xff, static_cast<size_t>(start + block.size - block.data));
+    // Fresh memory of a real device holds anything; of floating point these are nan. What is larger
+    // than the machine may have stays addresses, until it is written.
+    if (block.size <= kMostFilled) {
+      std::memset(block.data, 0xff, static_cast<size_t>(start + block.size - block.data));
+    }
     block.is_new = false;
   }
   ++block.open;

@@ -40,6 +40,17 @@ def test_a_kernel_that_is_wrong_fails_the_check_that_compares_it(negation):
     assert not any(operator == "doubled" for operator, _ in failed)
 
 
+def test_an_index_of_32_bits_fails_the_check_of_layouts(negation):
+    torchext.load_library(negation)
+    chosen = {"operators": ["halved", "doubled"], "checks": ["layouts"], "isolate": False}
+    report = check("negation", cuda_on_host=True, raise_exception=False, **chosen)
+    assert [cell.operator for cell in report.failures] == ["halved"]
+    [failure] = report.failures
+    assert "kernel halve, block (1, 0, 0), thread (" in failure.reason
+    # and not on the CPU, where its strides are those of other layouts alone
+    assert check("negation", raise_exception=False, **chosen).passed
+
+
 def test_the_command_checks_a_library_in_its_project(negation):
     done = command("torchext.testing.cuda_on_host", ".", "--operators", "doubled", folder=negation)
     assert "error: there is no package '.'" in done.stdout
@@ -57,7 +68,7 @@ def test_the_option_of_pytest_checks_the_kernels(negation):
     words = ["pytest", "-p", "torchext.pytest_plugin", "-q", "--torchext", library]
     words += ["--torchext-cuda-on-host", "-k", "device or samples", "-p", "no:cacheprovider"]
     done = command(*words, folder=negation)
-    assert "1 failed, 3 passed" in done.stdout, done.stdout
+    assert "1 failed, 5 passed" in done.stdout, done.stdout
     done = command("pytest", "-p", "torchext.pytest_plugin", "--torchext-cuda-on-host", folder="/")
     assert "--torchext-cuda-on-host is for --torchext NAME" in done.stdout
 

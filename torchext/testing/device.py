@@ -67,6 +67,18 @@ def load() -> ctypes.CDLL:
     return library
 
 
+@contextlib.contextmanager
+def more_addresses(nbytes: int = 1 << 39) -> Iterator[None]:
+    """Let tensors have more bytes than the machine, for those of which few are ever written."""
+    give_out = load().torchext_test_device_addresses
+    give_out.argtypes = [ctypes.c_size_t]
+    give_out(nbytes)
+    try:
+        yield
+    finally:
+        give_out(0)
+
+
 @functools.cache
 def _check_autograd_thread(library: ctypes.CDLL) -> None:
     """Say now what autograd would report as an internal error on some later backward."""

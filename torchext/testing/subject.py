@@ -150,9 +150,15 @@ class Subject:
     def claims(self) -> dict[str, list[str]]:
         """What `dtypes:` says for the device: names of dtypes by argument."""
         own = self.own_kernel
-        if own == "PrivateUse1" and cuda_on_host.stands_for_cuda(self.facts.namespace):
+        if self.runs_cuda_on_host:
             own = "CUDA"  # whose kernels these are
         return self.facts.claims(*([own] if own else [_STRUCTURED_KEY, "CPU"]))
+
+    @property
+    def runs_cuda_on_host(self) -> bool:
+        """Whether the kernel that runs on the device is that for CUDA, on the host."""
+        stands_for_cuda = cuda_on_host.stands_for_cuda(self.facts.namespace)
+        return stands_for_cuda and self.own_kernel == "PrivateUse1"
 
     @cached_property
     def own_kernel(self) -> str | None:

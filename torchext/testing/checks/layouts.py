@@ -6,11 +6,12 @@ Its messages are whole: PYTEST_DONT_REWRITE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
 
+from .. import device as test_device
 from ..calls import Call, assert_same_others, gradients, strided_copy
 from ..subject import NotApplicable, Subject
 
@@ -77,6 +78,17 @@ def _expanded(t: torch.Tensor) -> torch.Tensor:
     return t[:1].expand_as(t) if t.dim() and t.shape[0] else t
 
 
+def _far_apart(t: torch.Tensor) -> torch.Tensor:
+    """The same values, the rows of the first dimension so far from each other that an index of 32
+    bits does not reach the last: a few pages of memory, and many addresses."""
+    if t.numel() == 0 or t.dim() == 0 or t.shape[0] == 1:
+        return t
+    [_, *strides] = t.contiguous().stride()
+    far = 2**31 // (t.shape[0] - 1) + 1
+    made = torch.empty_strided(t.shape, [far, *strides], dtype=t.dtype, device=t.device)
+    return made.copy_(t)
+
+
 permuted = Layout("permuted", _permuted)
 channels_last = Layout("channels-last", _in_channels_last)
 _LAYOUTS = (
@@ -86,23 +98,33 @@ _LAYOUTS = (
     Layout("offset", _behind_the_start),
     Layout("expanded", _expanded, keeps_elements=False),
 )
+_FAR_APART = Layout("far apart", _far_apart)
 
 
 def layouts(subject: Subject) -> None:
     """Permuted, channels-last, sliced and expanded tensors, and such that begin behind the start of
     their storage, all and each alone, and gradients of the results, give what contiguous ones
-    give."""
+    give; with CUDA kernels on the host tensors of more than 2**31 elements' strides as well."""
     subject.refuse_random()
+    compared = _compare_laid_out(subject, _LAYOUTS)
+    if not compared:
+        raise NotApplicable("no sample has a tensor with elements")
+    if subject.runs_cuda_on_host:
+        with test_device.more_addresses():
+            _compare_laid_out(subject, [_FAR_APART])
+
+
+def _compare_laid_out(subject: Subject, layouts: Iterable[Layout]) -> int:
+    """How many calls were compared."""
     compared = 0
     for call in subject.calls(subject.wide_dtype):
-        for layout in _LAYOUTS:
+        for layout in layouts:
             for what, laid_out in layout.calls(call, subject.writes):
                 if subject.refuses(laid_out):
                     continue
                 _compare(subject, laid_out, what, layout)
                 compared += 1
-    if not compared:
-        raise NotApplicable("no sample has a tensor with elements")
+    return compared
 
 
 def _compare(subject: Subject, call: Call, what: str, layout: Layout) -> None:

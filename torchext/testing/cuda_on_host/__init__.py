@@ -23,6 +23,8 @@ from ...toolchain import record
 from .. import device as test_device
 from .. import projects
 
+more_addresses = test_device.more_addresses
+
 _RUNTIME = "the machine"
 _OPENED: dict[str, ctypes.CDLL] = {}  # by path, and the machine
 _NAMESPACES: dict[str, str] = {}  # of the objects, by path
