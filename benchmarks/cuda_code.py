@@ -32,7 +32,7 @@ def digest() -> str:
     found = hashlib.sha256()
     for path in sorted((ROOT / "csrc" / "cuda").iterdir()):
         words = [t.text for t in tokens_of(path.read_text(encoding="utf-8")) if t.is_solid]
-        found.update("\0".join([path.name, *words]).encode())
+        found.update("".join([path.name, *words]).encode())
     return found.hexdigest()
 
 

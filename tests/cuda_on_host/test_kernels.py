@@ -78,6 +78,26 @@ def test_constant_memory(run, order):
     torch.testing.assert_close(run("scaled", x), 2 * x + 1)
 
 
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_shared_variables_of_every_kind_past_which_jumps_lead(run, order, kind):
+    x = torch.randn(64)
+    assert torch.equal(run("turned_around", x, kind), x.flip(0))
+    assert torch.equal(run("turned_around", x, 3), torch.full_like(x, -1))
+
+
+def test_dynamic_shared_memory_that_a_file_declares(run, order):
+    x = torch.randn(64)
+    assert torch.equal(run("turned_around_in_memory", x), x.flip(0))
+
+
+@pytest.mark.parametrize(
+    "kernel", ["on_line", "on_line twice", "on_line of a macro", "deduced_on_line"]
+)
+def test_arguments_become_what_the_kernel_takes(run, kernel):
+    x = torch.randn(100)
+    torch.testing.assert_close(run(kernel, x), 2 * x + 1)
+
+
 def test_events_and_copies(run, order):
     x = torch.randn(100)
     assert torch.equal(run("events", x), x)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is rewritten of CUDA's C++, and what is left as it is."""
+"""What is rewritten of CUDA's C++, what is left as it is, and that the result is C++."""
 
 import re
 from pathlib import Path
@@ -17,69 +17,106 @@ def of(code: str) -> str:
     return translated(code, "a.cu").replace(HOST, "@")
 
 
-def launched(name: str, call: str, configuration: str) -> str:
-    return f'@::launch("{name}", {call}, @::Configuration({configuration}))'
+def launched(name: str, configuration: str, kernel: str = "") -> str:
+    """A launch of a kernel that is a name."""
+    kernel = kernel or name
+    call = f"[&](const auto&... torchext_a) -> decltype({kernel}(torchext_a...)) "
+    call += f"{{ {kernel}(torchext_a...); }}"
+    return (
+        f'@::launch("{name}", TORCHEXT_KERNEL({kernel}), {call}, @::Configuration({configuration}))'
+    )
 
 
-def deduced(name: str) -> str:
-    return f"[&](const auto&... a) {{ {name}(a...); }}"
+def launched_value(name: str, configuration: str) -> str:
+    """A launch of a kernel that is another expression."""
+    shown = name.replace('"', '\\"')
+    return f'@::launch("{shown}", ({name}), @::Configuration({configuration}))'
 
 
-def valued(name: str) -> str:
-    return f"[kernel = ({name})](const auto&... a) {{ kernel(a...); }}"
+def shared(type_: str, name: str, alignment: str = "") -> str:
+    key = f"[] {{ struct {alignment} Aligned {{}}; return alignof(Aligned); }}"
+    return f"auto& {name} = @::shared<{type_}>({key if alignment else '[] {}'});"
+
+
+def in_function(code: str) -> str:
+    return f"void f() {{ {code} }}"
 
 
 LAUNCHES = {
-    "f<<<g, b>>>(x)": launched("f", deduced("f"), "g, b") + "(x)",
-    "f<<<1, 2, 3, s>>>(x)": launched("f", deduced("f"), "1, 2, 3, s") + "(x)",
-    "f<float, 4><<<g, b>>>()": launched("f<float, 4>", deduced("f<float, 4>"), "g, b") + "()",
-    "f<g<h<int>>><<<1, 2>>>()": launched("f<g<h<int>>>", deduced("f<g<h<int>>>"), "1, 2") + "()",
-    "a::b::f<<<1, 2>>>()": launched("a::b::f", deduced("a::b::f"), "1, 2") + "()",
-    "::f<<<1, 2>>>()": launched("::f", deduced("::f"), "1, 2") + "()",
-    "a<T>::template f<int><<<1, 2>>>()": (
-        launched("a<T>::template f<int>", deduced("a<T>::template f<int>"), "1, 2") + "()"
+    "f<<<g, b>>>(x)": launched("f", "g, b") + "(x)",
+    "f<<<1, 2, 3, s>>>(x)": launched("f", "1, 2, 3, s") + "(x)",
+    "f<float, 4><<<g, b>>>()": launched("f<float, 4>", "g, b") + "()",
+    "f<g<h<int>>><<<1, 2>>>()": launched("f<g<h<int>>>", "1, 2") + "()",
+    "f<N < 4><<<1, 2>>>()": launched("f<N < 4>", "1, 2") + "()",
+    "f<T, 1 << 3, N < 4><<<1, 2>>>()": launched("f<T, 1 << 3, N < 4>", "1, 2") + "()",
+    "f<sizeof(T) <= 4><<<1, 2>>>()": launched("f<sizeof(T) <= 4>", "1, 2") + "()",
+    "a::b::f<<<1, 2>>>()": launched("a::b::f", "1, 2") + "()",
+    "::f<<<1, 2>>>()": launched("::f", "1, 2") + "()",
+    "a<T>::template f<int><<<1, 2>>>()": launched("a<T>::template f<int>", "1, 2") + "()",
+    "p->second<<<1, 2>>>()": launched_value("p->second", "1, 2") + "()",
+    "(*p)<<<1, 2>>>()": launched_value("(*p)", "1, 2") + "()",
+    "NAME(f)<<<1, 2>>>()": launched_value("NAME(f)", "1, 2") + "()",
+    "a.f[i + 1]<<<1, 2>>>()": launched_value("a.f[i + 1]", "1, 2") + "()",
+    'm["a"]<<<1, 2>>>()': launched_value('m["a"]', "1, 2") + "()",
+    "std::get<0>(t)<<<1, 2>>>()": launched_value("std::get<0>(t)", "1, 2") + "()",
+    "if (a) f<<<1, 2>>>()": "if (a) " + launched("f", "1, 2") + "()",
+    "if (a) (*p)<<<1, 2>>>()": "if (a) " + launched_value("(*p)", "1, 2") + "()",
+    "return f<<<1, 2>>>()": "return " + launched("f", "1, 2") + "()",
+    "g(n < 3), f<T><<<1, 2>>>()": "g(n < 3), " + launched("f<T>", "1, 2") + "()",
+    "f<<<dim3(1, a << 2), (b >> 1)>>>(c)": launched("f", "dim3(1, a << 2), (b >> 1)") + "(c)",
+    "f<<<1, n >> 1, g<h<T>>()>>>(c)": launched("f", "1, n >> 1, g<h<T>>()") + "(c)",
+    "#define L(K, n) n##_##K<T><<<1, 2>>>()": (
+        "#define L(K, n) " + launched('" #n "_" #K "<T>', "1, 2", "n##_##K<T>") + "()"
     ),
-    "p->second<<<1, 2>>>()": launched("p->second", valued("p->second"), "1, 2") + "()",
-    "(*p)<<<1, 2>>>()": launched("(*p)", valued("(*p)"), "1, 2") + "()",
-    "NAME(f)<<<1, 2>>>()": launched("NAME(f)", valued("NAME(f)"), "1, 2") + "()",
-    "if (a) f<<<1, 2>>>()": "if (a) " + launched("f", deduced("f"), "1, 2") + "()",
-    "return f<<<1, 2>>>()": "return " + launched("f", deduced("f"), "1, 2") + "()",
-    "f<<<dim3(1, a << 2), (b >> 1)>>>(c)": (
-        launched("f", deduced("f"), "dim3(1, a << 2), (b >> 1)") + "(c)"
+    "#define ON(g) <<<g, 2>>>\nf ON(1)();": (
+        "#define ON(g)  ->*@::chevrons(@::Configuration(g, 2))\nf ON(1)();"
     ),
 }
 SHARED = {
-    "__shared__ float a[32];": (
-        "static const char a_key = 0; auto& a = @::shared<float[ 32 ]>(&a_key, 1);"
+    "__shared__ float a[32];": shared("float[32]", "a"),
+    "__shared__ int n;": shared("int", "n"),
+    "__shared__ T a[2][N + 1], b;": shared("T[2][N + 1]", "a") + " " + shared("T", "b"),
+    "__shared__ float a[1 << 5], b[N >= 4 ? 8 : 4];": (
+        shared("float[1 << 5]", "a") + " " + shared("float[(N >= 4 ? 8 : 4)]", "b")
     ),
-    "__shared__ int n;": "static const char n_key = 0; auto& n = @::shared<int>(&n_key, 1);",
-    "__shared__ T a[2][N + 1], b;": (
-        "static const char a_key = 0; auto& a = @::shared<T[ 2 ] [ N + 1 ]>(&a_key, 1); "
-        "static const char b_key = 0; auto& b = @::shared<T>(&b_key, 1);"
+    "__shared__ float *p, q, (*r)[32];": (
+        shared("float*", "p") + " " + shared("float", "q") + " " + shared("float (*)[32]", "r")
     ),
-    "__shared__ alignas(16) unsigned char s[4];": (
-        "static const char s_key = 0; auto& s = @::shared<unsigned char[ 4 ]>(&s_key, 16);"
+    "__shared__ A<N != 4 && N < 3, B<T>> a[4], b;": (
+        shared("A<N != 4 && N < 3, B<T>>[4]", "a") + " " + shared("A<N != 4 && N < 3, B<T>>", "b")
     ),
-    "static __shared__ volatile float v[1];": (
-        "static const char v_key = 0; auto& v = @::shared<volatile float[ 1 ]>(&v_key, 1);"
-    ),
-    "__shared__ typename Reduce<T, 4>::Storage s;": (
-        "static const char s_key = 0; auto& s = "
-        "@::shared<typename Reduce < T , 4 >::Storage>(&s_key, 1);"
-    ),
+    "__shared__ alignas(16) unsigned char s[4];": shared("unsigned char[4]", "s", "alignas(16)"),
+    "__align__(N > 8 ? 16 : 8) __shared__ T s;": shared("T", "s", "__align__(N > 8 ? 16 : 8)"),
+    "float __shared__ s[4];": shared("float[4]", "s"),
+    "static __shared__ volatile float v[1];": shared("volatile float[1]", "v"),
+    "__shared__ typename Reduce<T, 4>::Storage s;": shared("typename Reduce<T, 4>::Storage", "s"),
     "__shared__ union { int a; float b; } u;": (
-        "union u_type { int a ; float b ; }; "
-        "static const char u_key = 0; auto& u = @::shared<u_type>(&u_key, 1);"
+        " union torchext_type_of_u { int a; float b; }; " + shared("torchext_type_of_u", "u")
     ),
-    "__shared__ struct S { int a; } s[2];": (
-        "struct S { int a ; }; static const char s_key = 0; auto& s = @::shared<S[ 2 ]>(&s_key, 1);"
+    "__shared__ struct S { int a; } s[2];": " struct S { int a; }; " + shared("S[2]", "s"),
+    "extern __shared__ __align__(16) char m[];": "auto* m = @::dynamic_array<char>();",
+    "extern __shared__ float m[][32];": "auto* m = @::dynamic_array<float[32]>();",
+    "switch (n) { case 0: __shared__ int s; break; case 1: ; }": (
+        shared("int", "s") + " switch (n) { case 0: ; break; case 1: ; }"
     ),
-    "void f() { extern __shared__ __align__(16) char m[]; }": (
-        "void f() { char* m = @::dynamic_array<char>(); }"
+}
+SHARED = {in_function(code): in_function(expected) for code, expected in SHARED.items()}
+SHARED |= {
+    "#define S(T, n) __shared__ T n##_s[4]\n": (
+        "#define S(T, n) " + shared("T[4]", "n##_s").rstrip(";") + "\n"
     ),
-    "namespace n {\nextern __shared__ int m[];\nint f() { return m[1]; }\n}": (
-        "namespace n {\n;\nint f() { return (@::dynamic_array<int>())[1]; }\n}"
+    "#define S(T) extern __shared__ T s[]\n": ("#define S(T) auto* s = @::dynamic_array<T>()\n"),
+    "namespace n {\nextern __shared__ int m[];\nint f(int* m) { return g(m) + m[1]; }\n}": (
+        "namespace n {\nextern const @::DynamicArray<int> m __attribute__((weak));\n"
+        "int f(int* m) { return g((+m)) + m[1]; }\n}"
     ),
+}
+LOOPS = {
+    "while (true) {}": "while (@::step()) {}",
+    "do x(); while (1);": "do x(); while (@::step());",
+    "for (;;);": "for (; @::step(););",
+    "while (a || b) ;": "while (@::step() && (a || b)) ;",
+    "goto l;": "while (@::step()) goto l;",
 }
 NAMES = {
     "threadIdx.x": "@::thread_index().x",
@@ -91,6 +128,7 @@ NAMES = {
     "void f(dim3 gridDim) { g(gridDim); }": "void f(dim3 gridDim) { g(gridDim); }",
     "x.is_cuda() && d == at::kCUDA": "x.is_privateuseone() && d == at::kPrivateUse1",
     "TORCH_LIBRARY_IMPL(a, CUDA, m)": "TORCH_LIBRARY_IMPL(a, PrivateUse1, m)",
+    "int x = ::threadIdx.x + a::threadIdx;": "int x = @::thread_index().x + a::threadIdx;",
     "#ifdef __CUDACC__\n#endif": "#ifdef TORCHEXT_CUDACC\n#endif",
     "#if __CUDA_ARCH__ >= 800\n#endif": "#if TORCHEXT_CUDA_ARCH >= 800\n#endif",
     "__device__ inline __forceinline__ int f();": "__device__ __forceinline__  int f();",
@@ -121,12 +159,16 @@ UNCHANGED = [
     "#ifdef __shared__\n#endif",
     'auto s = R"x(f<<<1>>>() ")x";',
     "int kCUDADevice = 1'000;",
+    "while (x < 3) { ++x; }",
+    "do { f(); } while (x < 3);",
+    "while (int x = f()) {}",
+    "for (auto x : xs) {}",
 ]
 
 
-@pytest.mark.parametrize("code", [*LAUNCHES, *SHARED, *NAMES, *ASSEMBLY, *HEADERS])
+@pytest.mark.parametrize("code", [*LAUNCHES, *SHARED, *LOOPS, *NAMES, *ASSEMBLY, *HEADERS])
 def test_what_is_rewritten(code):
-    expected = {**LAUNCHES, **SHARED, **NAMES, **ASSEMBLY, **HEADERS}[code]
+    expected = {**LAUNCHES, **SHARED, **LOOPS, **NAMES, **ASSEMBLY, **HEADERS}[code]
     assert " ".join(of(code).split(" ")) == expected
 
 
@@ -146,9 +188,9 @@ def test_every_line_stays_where_it_was(path):
 
 
 def test_a_declaration_over_several_lines_keeps_them():
-    code = "__shared__ float\n    a[3],\n    b;\nint c;"
+    code = "void f() {__shared__ float\n    a[3],\n    b;\nint c;}"
     assert of(code).count("\n") == 3
-    assert of(code).splitlines()[3] == "int c;"
+    assert of(code).splitlines()[3] == "int c;}"
     macro = "#define F \\\n  __shared__ \\\n  int a; \\\n  f(a)\nint c;"
     assert of(macro).splitlines()[4] == "int c;"
     assert all(line.endswith("\\") for line in of(macro).splitlines()[:3])
@@ -157,10 +199,27 @@ def test_a_declaration_over_several_lines_keeps_them():
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("\n+<<<1, 2>>>(x)", "a.cu:2: this launch cannot be read"),
-        ("f<<<1, 2", "a.cu:1: this launch cannot be read"),
-        ("\n\n__shared__ int a = 1;", "a.cu:3: this shared variable cannot be read"),
-        ("__shared__", "a.cu:1: this shared variable cannot be read"),
+        ("\n+<<<1, 2>>>(x)", "a.cu:2: this launch cannot be read: write the kernel in brackets"),
+        ("f<<<1, 2", "a.cu:1: this launch cannot be read: write kernel<<<grid, block>>>"),
+        (
+            "\n\n__shared__ int a = 1;",
+            "a.cu:3: this shared variable cannot be read: give it a type",
+        ),
+        (
+            "__shared__",
+            "a.cu:1: this shared variable cannot be read: write",
+        ),
+        ("#define S __shared__\n", "a.cu:1: this shared variable cannot be read: give it a type"),
+        ("__shared__ int a[\n#if 1\n3\n#endif\n];", "a.cu:1: .* directives around it"),
+        (
+            "\nstatic __shared__ int a[3];",
+            "a.cu:2: this shared variable is declared in no func",
+        ),
+        ("struct S { static __shared__ int a; };", "a.cu:1: .*: declare it in the kernel"),
+        (
+            in_function("switch (n) { case 0: __shared__ struct S { int i; } s; case 1: ; }"),
+            "a.cu:1: this shared variable is jumped past: define its type ahead of what jumps",
+        ),
         ("wmma::fragment f;", r"a.cu:1: tensor cores \(nvcuda::wmma\) cannot run on the host"),
         ("\nCUtensorMap m;", "a.cu:2: the tensor memory accelerator"),
     ],

@@ -21,9 +21,9 @@ from pathlib import Path
 import torch
 from torch.utils import cpp_extension
 
-from . import cache, csrc, cuda_translation, environment, linking, platforms
+from . import cache, csrc, environment, linking, platforms
 from .compilation import Compiler
-from .cuda_translation import TranslationError, includes, translated
+from .cuda_translation import TranslationError, includes, translated, translation
 from .generate import read_manifest
 from .one_build import one_build
 from .op_library import OpLibrary
@@ -180,6 +180,7 @@ class _Mirror:
         self.foreign = [Path(path).resolve() for path in cpp_extension.include_paths("cpu")]
         self.foreign.append(csrc.folder("include").resolve())
         self.done: dict[Path, Path] = {}
+        self.arrays: dict[Path, frozenset[str]] = {}  # that each file declares, or what it includes
 
     def source(self, path: str) -> str:
         """The copy of a .cu file, under a name that a C++ compiler knows."""
@@ -193,14 +194,16 @@ class _Mirror:
         copy = (self.folder / f"{inside}{suffix if path.suffix != suffix else ''}").absolute()
         self.done[path] = copy
         text = path.read_text(encoding="utf-8")
-        pieces, end = [], 0
+        pieces, end, arrays = [], 0, frozenset[str]()
         for start, stop, name, is_quoted in includes(text):
             found = self._find(name, path.parent if is_quoted else None)
             if found is not None:
                 pieces += [text[end:start], str(self._copy(found))]
                 end = stop
-        text = "".join([*pieces, text[end:]])
-        write_changed(copy, f'#line 1 "{path}"\n{translated(text, shown)}')
+                arrays |= self.arrays.get(found, frozenset())
+        made = translation("".join([*pieces, text[end:]]), shown, arrays)
+        self.arrays[path] = made.arrays
+        write_changed(copy, f'#line 1 "{path}"\n{made.text}')
         return copy
 
     def _find(self, name: str, beside: Path | None) -> Path | None:
@@ -222,11 +225,9 @@ def write_changed(path: Path, text: str) -> None:
 
 def _torch_headers() -> Path:
     """The folder with torch's translated headers."""
-
-    def make(folder: Path) -> list[str]:
-        return [*_translate_torch(folder), cuda_translation.__file__, __file__]
-
-    return cache.entry("cuda-headers", torch.__version__ + torch.__file__, make)
+    own = sorted(Path(__file__).parent.glob("cuda_*.py"))  # of what translates
+    made_of = [torch.__version__, torch.__file__, *(p.read_text(encoding="utf-8") for p in own)]
+    return cache.entry("cuda-headers", "\0".join(made_of), _translate_torch)
 
 
 def _runtime(compiler: str, headers: Path) -> Path:

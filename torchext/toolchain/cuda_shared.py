@@ -1,150 +1,166 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Declarations of shared memory, as references to what the machine keeps for a block."""
+"""Declarations of shared memory, as references to what the machine keeps for a block.
+
+What replaces a declaration stands in its first line. A `case` or `goto` may jump past a variable,
+but past no reference: then it stands ahead of the statement that jumps.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection
 
-from .cuda_tokens import NAMESPACE, Token, TranslationError, following, matching, preceding
+from .cuda_declarations import Declaration, Variable, read_declaration
+from .cuda_scopes import is_in_unnamed_namespace, place_before_jump, scope_of
+from .cuda_tokens import (
+    CLOSING,
+    NAMESPACE,
+    Token,
+    TranslationError,
+    behind,
+    matching,
+    opener,
+    previous,
+    text_at,
+)
 
-_BEFORE = frozenset(("extern", "static", "volatile", "const", "__device__"))
-_DROPPED = frozenset(("extern", "static", "__shared__", "__device__"))
+_DROPPED = frozenset(("extern", "static", "inline", "__shared__", "__device__"))
+_ALIGNMENTS = ("alignas", "__align__", "__attribute__")
+# Between which a name is an expression of its own, and no declaration.
+_AHEAD_OF_EXPRESSIONS = frozenset(("(", ",", "=", "{", ")", "?", ":", "return"))
+_BEHIND_EXPRESSIONS = frozenset((")", ",", ";", "}", "?", ":"))
 
 
-def rewrite_shared(tokens: list[Token], path: str) -> None:
-    """Rewrite every declaration of a file; `path` for messages.
+def rewrite_shared(tokens: list[Token], path: str, known: Collection[str] = ()) -> frozenset[str]:
+    """Rewrite every declaration of a file; `path` for messages, `known` the arrays that the files
+    which it includes declare outside of functions. Returns the names of these and its own.
 
-    Raises TranslationError for one that is none.
+    Raises TranslationError for what is none, and for what has no place on the host.
     """
+    arrays = {name: 0 for name in known}
     for index, token in enumerate(tokens):
-        if token.text != "__shared__" or _is_of_a_directive(tokens, index):
+        if token.text != "__shared__" or token.part < 0:
             continue
-        first = index
-        before = preceding(tokens, index - 1)
-        while before >= 0 and tokens[before].text in _BEFORE:
-            first, before = before, preceding(tokens, before - 1)
-        end = _end_of_declaration(tokens, index)
-        declared = [t for t in tokens[first:end] if t.is_solid]
-        is_extern = any(t.text == "extern" for t in declared)
-        alignment, declared = _without_alignment([t for t in declared if t.text not in _DROPPED])
-        variables = _variables(declared)
-        definition, variables = _with_named_type(variables)
-        if end == len(tokens) or not variables:
-            raise TranslationError(f"{path}:{token.line}: this shared variable cannot be read")
-        if is_extern and _is_at_file_scope(tokens, first):
-            text = ""
-            for type_, name, _ in variables:
-                _call(tokens[end:], name, f"({NAMESPACE}::dynamic_array<{type_}>())")
-        elif is_extern:
-            text = "; ".join(
-                f"{type_}* {name} = {NAMESPACE}::dynamic_array<{type_}>()"
-                for type_, name, _ in variables
+        first, end = _first_of_declaration(tokens, index), _end_of_declaration(tokens, index)
+        what = f"{path}:{token.line}: this shared variable"
+        if end < 0 or any(t.part != token.part and t.is_solid for t in tokens[first:end]):
+            raise TranslationError(
+                f"{what} cannot be read: write the declaration as a whole, in the macro too, and "
+                "directives around it"
             )
+        is_extern = any(t.text == "extern" for t in tokens[first:end])
+        declaration = read_declaration(tokens, first, end, _DROPPED)
+        if declaration is None:
+            raise TranslationError(
+                f"{what} cannot be read: give it a type and a name, and no first value"
+            )
+        scope = scope_of(tokens, first)
+        if scope == "code":
+            _rewrite_local(tokens, first, end, declaration, is_extern, what)
+        elif scope == "file" and is_extern and all(v.is_unbounded for v in declaration.variables):
+            is_static = is_in_unnamed_namespace(tokens, first)
+            text = "; ".join(_array(v, is_static) for v in declaration.variables)
+            _blank(tokens, first, end, text)
+            arrays = {v.name: end for v in declaration.variables} | arrays
         else:
-            text = definition + "; ".join(
-                f"static const char {name}_key = 0; auto& {name} = "
-                f"{NAMESPACE}::shared<{type_}{extents}>(&{name}_key, {alignment})"
-                for type_, name, extents in variables
-            )
-        lines = "".join(t.text for t in tokens[first:end] if "\n" in t.text)
-        for other in tokens[first:end]:
-            other.text = ""
-        tokens[first].text = text + re.sub(r"[^\\\n]|\\(?!\n)", "", lines)
+            raise TranslationError(f"{what} is declared in no function: declare it in the kernel")
+    for name, start in arrays.items():
+        _decay(tokens, start, name)
+    return frozenset(arrays)
+
+
+def _first_of_declaration(tokens: list[Token], index: int) -> int:
+    """Where the declaration begins that has `__shared__` at `index`."""
+    first = index
+    before = previous(tokens, index)
+    while before >= 0:
+        if tokens[before].text in (")", "]"):
+            start = matching(tokens, before)
+            named = previous(tokens, start) if start >= 0 else -1
+            is_attribute = text_at(tokens, named) in _ALIGNMENTS
+            if not is_attribute and text_at(tokens, behind(tokens, start)) != "[":
+                break
+            before = named if is_attribute else start
+        elif not tokens[before].is_word and tokens[before].text not in ("::", "typename"):
+            break
+        first, before = before, previous(tokens, before)
+    return first
 
 
 def _end_of_declaration(tokens: list[Token], index: int) -> int:
-    """Where the next `;` is that stands in no braces; the end where there is none."""
-    depth = 0
-    for place in range(index, len(tokens)):
-        depth += {"{": 1, "}": -1}.get(tokens[place].text, 0)
-        if tokens[place].text == ";" and depth == 0:
-            return place
-    return len(tokens)
+    """Where the next `;` is that stands in no brackets, or the end of a macro; -1 without."""
+    part = tokens[index].part
+    place = behind(tokens, index)
+    while place < len(tokens) and tokens[place].text != ";":
+        if tokens[place].text in CLOSING:
+            place = matching(tokens, place)
+        if place < 0 or tokens[place].text == "}" and opener(tokens, place) < index:
+            return -1
+        place = behind(tokens, place)
+    if place < len(tokens) or part == 0:
+        return place if place < len(tokens) else -1
+    return next((i for i in range(index, len(tokens)) if tokens[i].part != part), len(tokens))
 
 
-def _is_of_a_directive(tokens: list[Token], index: int) -> bool:
-    """Whether it is what a `#define` or `#ifdef` names."""
-    before = preceding(tokens, index - 1)
-    return before >= 0 and tokens[before].text in ("define", "ifdef", "ifndef", "undef")
+def _rewrite_local(
+    tokens: list[Token], first: int, end: int, declaration: Declaration, is_extern: bool, what: str
+) -> None:
+    """That of a function, of a block's variables or of the launch's."""
+    write = _dynamic if is_extern else _static
+    text = "; ".join(write(v, declaration.alignment) for v in declaration.variables)
+    jump = place_before_jump(tokens, first, end)
+    if declaration.type_end >= 0:
+        if jump >= 0:
+            raise TranslationError(f"{what} is jumped past: define its type ahead of what jumps")
+        for token in tokens[first : matching(tokens, declaration.type_end)]:
+            token.text = "" if token.text in _DROPPED else token.text
+        first = declaration.type_end + 1
+        text = f"; {text}"
+    _blank(tokens, first, end, "" if jump >= 0 else text)
+    if jump >= 0:
+        tokens[jump].ahead += f"{text}; "
 
 
-def _is_at_file_scope(tokens: list[Token], end: int) -> bool:
-    """Whether what comes at `end` stands in namespaces alone."""
-    opened: list[bool] = []  # of each brace, whether it is a namespace's
-    for index, token in enumerate(tokens[:end]):
-        if token.text == "}" and opened:
-            opened.pop()
-        if token.text == "{":
-            start = index
-            while start > 0 and tokens[start - 1].text not in (";", "{", "}"):
-                start -= 1
-            words = [t.text for t in tokens[start:index] if t.is_solid]
-            opened.append("namespace" in words or words[:1] == ["extern"])
-    return all(opened)
+def _static(variable: Variable, alignment: str) -> str:
+    key = "[] {}"
+    if alignment:
+        key = f"[] {{ struct {alignment} Aligned {{}}; return alignof(Aligned); }}"
+    return f"auto& {variable.name} = {NAMESPACE}::shared<{variable.type}>({key})"
 
 
-def _call(tokens: list[Token], name: str, call: str) -> None:
-    """Replace a name that stands for memory which there is only in a kernel."""
-    for index, token in enumerate(tokens):
-        before = preceding(tokens, index - 1)
-        if token.text == name and (before < 0 or tokens[before].text not in (".", "->", "::")):
-            token.text = call
+def _dynamic(variable: Variable, _: str) -> str:
+    array = f"{NAMESPACE}::dynamic_array<{variable.type}>()"
+    if variable.is_unbounded:
+        return f"auto* {variable.name} = {array}"
+    return f"auto& {variable.name} = *{array}"
 
 
-def _without_alignment(words: list[Token]) -> tuple[str, list[Token]]:
-    """What `alignas(...)` or `__align__(...)` says, and the words without it."""
-    for index, word in enumerate(words):
-        if word.text in ("alignas", "__align__", "__attribute__"):
-            end = matching(words, following(words, index + 1), 1)
-            inside = " ".join(t.text for t in words[index + 2 : end])
-            if word.text == "__attribute__":
-                found = re.search(r"aligned__*\s*\(\s*(\w+)|aligned\s*\(\s*(\w+)", inside)
-                inside = (found[1] or found[2]) if found else "1"
-            return inside, words[:index] + words[end + 1 :]
-    return "1", words
+def _array(variable: Variable, is_static: bool) -> str:
+    """A variable outside of functions, which other files may declare again."""
+    type_ = f"{NAMESPACE}::DynamicArray<{variable.type}>"
+    if is_static:
+        return f"static constexpr {type_} {variable.name}{{}}"
+    return f"extern const {type_} {variable.name} __attribute__((weak))"
 
 
-def _variables(words: list[Token]) -> list[tuple[str, str, str]]:
-    """The type, the name and the extents ("[32] [33]") of each variable of a declaration; none
-    where it is no declaration, or gives a first value, which shared memory cannot have."""
-    if any(word.text == "=" for word in words):
-        return []
-    found: list[tuple[str, str, str]] = []
-    for declarator in _split_at_commas(words):
-        end = len(declarator)
-        while end > 0 and declarator[end - 1].text == "]":
-            end = matching(declarator, end - 1, -1)
-        if end <= 0 or declarator[end - 1].kind != "name":
-            return []
-        own = " ".join(t.text for t in declarator[: end - 1]).replace(" :: ", "::")
-        type_ = f"{found[0][0]} {own}".strip() if found else own
-        extents = " ".join(t.text for t in declarator[end:])
-        found.append((type_, declarator[end - 1].text, extents))
-    return found if found[0][0] else []
+def _blank(tokens: list[Token], first: int, end: int, text: str) -> None:
+    """Put a text for some tokens, of which the ends of lines stay."""
+    for token in tokens[first:end]:
+        if token.is_solid or "\n" not in token.text and token.kind == "space":
+            token.text = ""
+    tokens[first].ahead += text
 
 
-def _with_named_type(
-    variables: list[tuple[str, str, str]],
-) -> tuple[str, list[tuple[str, str, str]]]:
-    """The definition of a type that a declaration defines, and the variables by its name."""
-    if not variables or "{" not in variables[0][0]:
-        return "", variables
-    head, body = variables[0][0].split("{", 1)
-    words = head.split()
-    name = words[1] if len(words) > 1 else f"{variables[0][1]}_type"
-    return f"{words[0]} {name} {{{body}; ", [(name, n, extents) for _, n, extents in variables]
-
-
-def _split_at_commas(words: list[Token]) -> list[list[Token]]:
-    found: list[list[Token]] = [[]]
-    depth = 0
-    for word in words:
-        if word.text in ("(", "[", "{", "<"):
-            depth += 1
-        elif word.text in (")", "]", "}", ">", ">>>"):
-            depth -= len(word.text)
-        if word.text == "," and depth == 0:
-            found.append([])
-        else:
-            found[-1].append(word)
-    return found
+def _decay(tokens: list[Token], start: int, name: str) -> None:
+    """Make pointers of an array's uses that a conversion would not reach."""
+    for index in range(start, len(tokens)):
+        token = tokens[index]
+        if token.text != name or token.part < 0:
+            continue
+        ahead, following = previous(tokens, index), behind(tokens, index)
+        is_declared = text_at(tokens, ahead) == "," and text_at(tokens, following) == ";"
+        is_expression = (
+            text_at(tokens, ahead) in _AHEAD_OF_EXPRESSIONS
+            and text_at(tokens, following) in _BEHIND_EXPRESSIONS
+        )
+        if is_expression and not is_declared:
+            token.text = f"(+{name})"

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """CUDA's C++ as ordinary C++: what no header can give another meaning.
 
-    kernel<<<grid, block>>>(x)         launch("kernel", [&](const auto&... a) {...}, ...)(x)
-    __shared__ float tile[32][33];     a reference to a variable of the block
+    kernel<<<grid, block>>>(x)         a call of what runs it (cuda_launches)
+    __shared__ float tile[32][33];     a reference to a variable of the block (cuda_shared)
     extern __shared__ char bytes[];    a pointer to what the launch gives the block
+    while (true) {}                    a loop whose rounds are counted (cuda_loops)
     at::kCUDA, x.is_cuda()             at::kPrivateUse1, x.is_privateuseone(): the test device's
 
 A line stays the line that it was, so that what a compiler or the machine says of it is right.
@@ -12,17 +13,22 @@ A line stays the line that it was, so that what a compiler or the machine says o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
+from .cuda_launches import rewrite_launches
+from .cuda_loops import rewrite_loops
 from .cuda_shared import rewrite_shared
 from .cuda_tokens import (
+    KEYWORDS,
     NAMESPACE,
     Token,
     TranslationError,
-    following,
+    behind,
+    mark_directives,
     matching,
-    opening_angle,
-    preceding,
+    previous,
+    text_at,
     tokens_of,
 )
 
@@ -94,22 +100,37 @@ _SPECIFIERS = frozenset(
     "inline static extern constexpr explicit virtual friend __global__ __device__ __host__ "
     "__forceinline__ __inline__ C10_HOST_DEVICE C10_DEVICE C10_HOST".split()
 )
-_BEFORE_EXPRESSIONS = frozenset("return case else do throw sizeof co_return and or not".split())
 _INLINE = frozenset(("inline", "__inline__", "__forceinline__"))
 
 
-def translated(code: str, path: str) -> str:
-    """The C++ of a .cu or .cuh file, or of a header that one includes; `path` for messages.
+@dataclass(frozen=True)
+class Translation:
+    """The C++ of a file."""
+
+    text: str
+    arrays: frozenset[str]  # of dynamic shared memory, that it or what it includes declares
+
+
+def translation(code: str, path: str, arrays: Collection[str] = ()) -> Translation:
+    """The C++ of a .cu or .cuh file, or of a header that one includes; `path` for messages,
+    `arrays` those that the files which it includes declare.
 
     Raises TranslationError for what the host cannot run.
     """
     tokens = list(tokens_of(code))
+    mark_directives(tokens)
     _refuse(tokens, path)
     _rename(tokens)
     _drop_second_inlines(tokens)
-    rewrite_shared(tokens, path)
-    _launches(tokens, path)
-    return "".join(token.text for token in tokens)
+    found = rewrite_shared(tokens, path, arrays)
+    rewrite_launches(tokens, path)
+    rewrite_loops(tokens)
+    return Translation("".join(token.ahead + token.text for token in tokens), found)
+
+
+def translated(code: str, path: str) -> str:
+    """The text of `translation`, of a file on its own."""
+    return translation(code, path).text
 
 
 def includes(code: str) -> Iterator[tuple[int, int, str, bool]]:
@@ -135,12 +156,12 @@ def _refuse(tokens: list[Token], path: str) -> None:
 def _replace_assembly(tokens: list[Token], index: int) -> None:
     """What one instruction does that only reads a register or moves bits, as a call; an error of
     the thread that runs it for any other."""
-    start = following(tokens, index + 1)
-    while start < len(tokens) and tokens[start].text in ("volatile", "__volatile__"):
-        start = following(tokens, start + 1)
-    if start == len(tokens) or tokens[start].text != "(":
+    start = behind(tokens, index)
+    while text_at(tokens, start) in ("volatile", "__volatile__"):
+        start = behind(tokens, start)
+    if text_at(tokens, start) != "(":
         return
-    end = matching(tokens, start, 1)
+    end = matching(tokens, start)
     inside = tokens[start + 1 : end]
     instruction = "".join(t.text[1:-1] for t in inside if t.kind == "text" and len(t.text) > 8)
     name = next((n for words, n in _INSTRUCTIONS.items() if words in instruction), None)
@@ -159,18 +180,19 @@ def _operands(tokens: list[Token]) -> list[str]:
     """The expressions in the brackets behind constraints: the result, then what it is made of."""
     found = []
     for index, token in enumerate(tokens):
-        before = preceding(tokens, index - 1)
-        if token.text == "(" and before >= 0 and tokens[before].kind == "text":
-            inside = tokens[index + 1 : matching(tokens, index, 1)]
+        is_behind_text = index > 0 and tokens[previous(tokens, index)].kind == "text"
+        if token.text == "(" and is_behind_text:
+            inside = tokens[index + 1 : matching(tokens, index)]
             found.append("".join(t.text for t in inside if t.kind != "comment"))
     return found
 
 
 def _refuse_header(tokens: list[Token], index: int) -> None:
-    word = following(tokens, index + 1)
-    if word == len(tokens) or tokens[word].text != "include":
+    word = behind(tokens, index)
+    if text_at(tokens, word) != "include":
         return
-    end = next((i for i in range(word, len(tokens)) if "\n" in tokens[i].text), len(tokens))
+    part = tokens[index].part
+    end = next((i for i in range(word, len(tokens)) if tokens[i].part != part), len(tokens))
     name = "".join(t.text for t in tokens[word + 1 : end] if t.is_solid).strip('<>"')
     for refused, what in _REFUSED_HEADERS.items():
         is_refused = name == refused or name.startswith(f"{refused}/")
@@ -190,19 +212,28 @@ def _rename(tokens: list[Token]) -> None:
         if token.kind != "name":
             continue
         token.text = _RENAMED.get(token.text, token.text)
-        before = preceding(tokens, index - 1)
-        previous = tokens[before] if before >= 0 else Token("sign", ";", 0)
-        if token.text == "__noinline__" and previous.text != "(":
+        before = previous(tokens, index)
+        ahead = tokens[before] if before >= 0 else Token("sign", ";", 0)
+        if token.text == "__noinline__" and ahead.text != "(":
             token.text = "__attribute__((noinline))"
-        if token.text not in _VARIABLES or previous.text in (".", "->", "::"):
+        if token.text not in _VARIABLES:
             continue
-        is_type = previous.kind == "name" and previous.text not in _BEFORE_EXPRESSIONS
-        behind = following(tokens, index + 1)
-        is_parameter = behind < len(tokens) and tokens[behind].text in (",", ")")
-        if is_type or previous.text == "&" and is_parameter:
+        if ahead.text == "::" and not _is_behind_a_name(tokens, before):
+            token.text, ahead.text = _VARIABLES[token.text], ""
+        if ahead.text in (".", "->", "::", ""):
+            continue
+        is_type = ahead.kind == "name" and ahead.text not in KEYWORDS
+        is_parameter = text_at(tokens, behind(tokens, index)) in (",", ")")
+        if is_type or ahead.text == "&" and is_parameter and _is_behind_a_name(tokens, before):
             own[token.text] = depth + is_parameter  # which belongs to the body
         if token.text not in own:
             token.text = _VARIABLES[token.text]
+
+
+def _is_behind_a_name(tokens: list[Token], index: int) -> bool:
+    """Whether the sign at `index` stands behind the name of a namespace or type."""
+    before = previous(tokens, index)
+    return before >= 0 and (tokens[before].is_word or tokens[before].text == ">")
 
 
 def _drop_second_inlines(tokens: list[Token]) -> None:
@@ -218,73 +249,3 @@ def _drop_second_inlines(tokens: list[Token]) -> None:
         else:
             is_strong = "__forceinline__" in (seen.text, token.text)
             seen.text, token.text = "__forceinline__" if is_strong else "inline", ""
-
-
-def _launches(tokens: list[Token], path: str) -> None:
-    for index, token in enumerate(tokens):
-        if token.text != "<<<":
-            continue
-        end = next((i for i in range(index, len(tokens)) if tokens[i].text == ">>>"), len(tokens))
-        start = _start_of_kernel(tokens, index)
-        arguments = following(tokens, end + 1)
-        if start < 0 or arguments >= len(tokens) or tokens[arguments].text != "(":
-            raise TranslationError(f"{path}:{token.line}: this launch cannot be read")
-        kernel = tokens[start:index]
-        name = "".join(t.text for t in kernel if t.kind != "comment")
-        shown = " ".join(name.split()).replace("\\", "").replace('"', '\\"')
-        if all(t.kind == "name" or t.text == "::" for t in _outside(kernel)):
-            # which kernel it is, the arguments may have to say
-            begin, end_of_name = "[&](const auto&... a) { ", "(a...); }"
-        else:
-            begin, end_of_name = "[kernel = (", ")](const auto&... a) { kernel(a...); }"
-        tokens[start].text = f'{NAMESPACE}::launch("{shown}", {begin}{tokens[start].text}'
-        token.text = f"{end_of_name}, {NAMESPACE}::Configuration("
-        tokens[end].text = "))"
-
-
-def _outside(tokens: list[Token]) -> Iterator[Token]:
-    """What stands in no template argument, but for spaces."""
-    depth = 0
-    for token in tokens:
-        if token.text in (">", ">>>"):
-            depth -= len(token.text)
-        elif depth == 0 and token.text != "<" and token.is_solid:
-            yield token
-        depth += token.text == "<"
-
-
-def _start_of_kernel(tokens: list[Token], chevrons: int) -> int:
-    """Where the name before `<<<` begins, with its namespaces and template arguments; -1 where
-    there is none."""
-    index = preceding(tokens, chevrons - 1)
-    while index >= 0:
-        if tokens[index].text in (">", ">>>"):
-            index = preceding(tokens, opening_angle(tokens, index) - 1)
-            continue
-        if tokens[index].text == ")":
-            index = _start_of_brackets(tokens, index)
-        elif tokens[index].kind != "name":
-            return -1
-        before = preceding(tokens, index - 1)
-        if before >= 0 and tokens[before].text == "template":
-            before = preceding(tokens, before - 1)
-        if before < 0 or tokens[before].text not in ("::", ".", "->"):
-            return index
-        scope = preceding(tokens, before - 1)
-        if scope < 0 or not _may_end_a_scope(tokens[scope]):
-            return before  # from the global namespace
-        index = scope
-    return -1
-
-
-def _start_of_brackets(tokens: list[Token], index: int) -> int:
-    """Where brackets begin that end at `index`, with the name of a macro before them."""
-    start = matching(tokens, index, -1)
-    before = preceding(tokens, start - 1)
-    is_named = before >= 0 and tokens[before].kind == "name"
-    return before if is_named and tokens[before].text not in _BEFORE_EXPRESSIONS else start
-
-
-def _may_end_a_scope(token: Token) -> bool:
-    is_name = token.kind == "name" and token.text not in _BEFORE_EXPRESSIONS
-    return is_name or token.text in (">", ")", "]")

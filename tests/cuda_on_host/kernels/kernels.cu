@@ -140,6 +140,88 @@ __global__ void __launch_bounds__(128) negated(const T* x, T* y, int n) {
   }
 }
 
+// What the elements of a block are turned around in: arrays of several kinds, past which jumps lead.
+template <typename T, int N>
+__global__ void turned_around(const T* x, T* y, int kind) {
+  const int i = threadIdx.x;
+  if (kind < 0) {
+    goto end;
+  } else if (kind > 2) {
+    y[i] = -1;
+    goto end;
+  }
+  __shared__ T(*rows)[N >> 1], whole[N > 4 ? 2 : 1][N >> 1];
+  if (i == 0) {
+    rows = whole;
+  }
+  __syncthreads();
+  switch (kind) {
+    case 0:
+      __shared__ T flat[1 << 6], flat_key[N];
+      flat[i] = x[i];
+      flat_key[i] = -x[i];
+      __syncthreads();
+      y[i] = flat[N - 1 - i] + (flat_key[i] + x[i]);
+      break;
+    case 1:
+      rows[i / (N >> 1)][i % (N >> 1)] = x[i];
+      __syncthreads();
+      y[i] = whole[1 - i / (N >> 1)][(N >> 1) - 1 - i % (N >> 1)];
+      break;
+    default:
+      y[i] = x[N - 1 - i];
+  }
+end:
+  __syncthreads();
+}
+
+// The same in the launch's memory, which the file declares.
+extern __shared__ float memory[];
+
+__device__ float at(const float* memory, int i) {
+  return memory[i];
+}
+
+__global__ void turned_around_in_memory(const float* x, float* y, int n) {
+  float4* fours = reinterpret_cast<float4*>(memory);
+  memory[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = threadIdx.x < 4 ? at(memory, n - 1 - threadIdx.x)
+                                   : (&fours[(n - 1 - threadIdx.x) / 4].x)[3 - threadIdx.x % 4];
+}
+
+struct Line {
+  float factor;
+  float offset;
+};
+
+// Each argument is evaluated once.
+int evaluated = 0;
+
+int counted(int value) {
+  ++evaluated;
+  return value;
+}
+
+__global__ void on_line(
+    const float* x, float* y, Line line, const float* more, int n, int times = 1) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {
+    y[i] = (line.factor * x[i] + line.offset + (more == nullptr ? 0 : more[i])) * times;
+  }
+}
+
+template <typename T>
+__global__ void deduced_on_line(const T* x, T* y, const float* more, int n, int times = 1) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {
+    y[i] = (2 * x[i] + 1 + (more == nullptr ? 0 : more[i])) * times;
+  }
+}
+
+#define TURN(name, ...) turned_##name<<<1, 64, 256, stream>>>(__VA_ARGS__)
+#define ON(grid) <<<grid, 64, 0, stream>>>
+
 dim3 grid_of(int n, int threads) {
   return dim3((n + threads - 1) / threads);
 }
@@ -219,6 +301,23 @@ at::Tensor cuda_kernels::native::run_cuda(
     greatest<<<1, 64, 0, stream>>>(from, to, n);
   } else if (wanted == "much_local_memory") {
     much_local_memory<<<1, 64, 0, stream>>>(from, to, n);
+  } else if (wanted == "turned_around") {
+    turned_around<float, 64><<<1, 64, 0, stream>>>(from, to, static_cast<int>(given));
+  } else if (wanted == "turned_around_in_memory") {
+    TURN(around_in_memory, from, to, n);
+  } else if (wanted == "on_line") {
+    evaluated = 0;
+    on_line<<<gridDim, 64, 0, stream>>>(from, to, {2, 1}, 0, counted(n));
+    TORCH_CHECK(evaluated == 1, "an argument was evaluated ", evaluated, " times");
+  } else if (wanted == "on_line twice") {
+    struct {
+      unsigned times : 2;
+    } bits{2};
+    on_line<<<gridDim, 64, 0, stream>>>(from, to, {1, 0.5f}, NULL, n, bits.times);
+  } else if (wanted == "on_line of a macro") {
+    on_line ON(gridDim)(from, to, Line{2, 1}, 0, n, 1);
+  } else if (wanted == "deduced_on_line") {
+    deduced_on_line<<<gridDim, 64, 0, stream>>>(from, to, 0, n);
   } else if (wanted == "cudaLaunchKernel") {
     void* arguments[] = {&from, &to, &n};
     C10_CUDA_CHECK(cudaLaunchKernel(block_sum, dim3(1), dim3(256), arguments, 0, stream));

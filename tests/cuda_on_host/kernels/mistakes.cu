@@ -166,6 +166,31 @@ __global__ void endless_loop_without_memory(const float* x, float* y) {
   y[threadIdx.x] = static_cast<float>(i);
 }
 
+__global__ void endless_while_without_code(const float* x, float* y) {
+  y[threadIdx.x] = *x;
+  while (true) { // here
+  }
+}
+
+__global__ void endless_for_without_code(const float* x, float* y) {
+  y[threadIdx.x] = *x;
+  for (;;) // here
+    ;
+}
+
+__global__ void endless_goto_without_code(const float* x, float* y) {
+  y[threadIdx.x] = *x;
+again:
+  goto again; // here
+}
+
+__global__ void endless_wait_without_code(const float* x, float* y) {
+  const float first = *x;
+  while (first < 1e30f) { // here
+  }
+  y[threadIdx.x] = first;
+}
+
 __device__ float recursive(const float* x, int depth) { // here
   return *x > 1e30f ? 0.0f : 1.0f + recursive(x, depth + 1) * static_cast<float>(depth);
 }
@@ -282,6 +307,10 @@ at::Tensor cuda_kernels::native::mistake_cuda(
       {"null_pointer", null_pointer},
       {"endless_loop", endless_loop},
       {"endless_loop_without_memory", endless_loop_without_memory},
+      {"endless_while_without_code", endless_while_without_code},
+      {"endless_for_without_code", endless_for_without_code},
+      {"endless_goto_without_code", endless_goto_without_code},
+      {"endless_wait_without_code", endless_wait_without_code},
       {"endless_recursion", endless_recursion},
       {"failed_assertion", failed_assertion},
       {"failed_kernel_assertion", failed_kernel_assertion},

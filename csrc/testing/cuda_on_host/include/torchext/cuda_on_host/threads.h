@@ -14,6 +14,8 @@
 #define TORCHEXT_CUDA_ON_HOST_API __attribute__((visibility("default")))
 #define TORCHEXT_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
+extern "C" TORCHEXT_CUDA_ON_HOST_API void __sanitizer_cov_trace_pc();
+
 namespace torchext::cuda_on_host {
 
 constexpr unsigned kWarpSize = 32;
@@ -75,6 +77,14 @@ TORCHEXT_CUDA_ON_HOST_API bool is_in_kernel();
 /// Looks at an access of `nbytes`, by the code at an address, that belongs to an operation which
 /// nobody else can come between.
 TORCHEXT_CUDA_ON_HOST_API void atomic_access(const void* address, size_t nbytes, const void* code);
+
+/// Counts a step of the thread, in loops that have no code in which the compiler would; true.
+__attribute__((always_inline)) constexpr bool step() {
+  if (!__builtin_is_constant_evaluated()) {
+    __sanitizer_cov_trace_pc();
+  }
+  return true;
+}
 
 /// Nanoseconds since some time, as the clocks of a kernel count them.
 TORCHEXT_CUDA_ON_HOST_API long long clock_now();
