@@ -162,11 +162,9 @@ template <typename Dependent, typename... P>
 Signature<P...> signature_of(Dependent, void (*kernel)(P...));
 
 /// What `launch` finds a kernel's parameters by, if its name says them.
-#define TORCHEXT_KERNEL(...)                                                                  \
-  [&](auto torchext_tag)                                                                      \
-      -> decltype(::torchext::cuda_on_host::signature_of(torchext_tag, __VA_ARGS__)) { \
-    return {};                                                                                \
-  }
+#define TORCHEXT_KERNEL(...)                                                 \
+  [&](auto torchext_tag) -> decltype(::torchext::cuda_on_host::signature_of( \
+                             torchext_tag, __VA_ARGS__)) { return {}; }
 
 template <typename Call, typename... P>
 LaunchOf<Call, P...> launch_of(
