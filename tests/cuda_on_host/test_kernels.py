@@ -49,6 +49,11 @@ def test_a_struct_in_shared_memory_is_copied_with_what_nobody_wrote_of_it(run, o
     assert run("greatest", x)[0] == x.argmax()
 
 
+def test_a_lambda_that_copies_what_it_uses_copies_no_shared_memory(run, order):
+    x = torch.randn(32)
+    assert torch.equal(run("reversed_by_lambdas", x), x.flip(0))
+
+
 def test_a_thread_may_have_half_a_mebibyte_of_its_own(run, order):
     x = torch.randn(64)
     i = (119999 - torch.arange(64)) % 64

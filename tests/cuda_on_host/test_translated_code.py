@@ -74,6 +74,11 @@ SHARED = {
     "p = x; q = 2; (*r)[3] = 1; s[0] = p; f(3);",
     "names": "__shared__ int s[32]; __shared__ int s_key[32]; s[0] = s_key[0] = 1;",
     "dynamic": "extern __shared__ float s[][32]; s[1][2] = 1;",
+    "lambdas": "__shared__ float s[4]; extern __shared__ float d[]; auto get = [=](int i) { return "
+    "s[i] + d[i]; }; auto set = [=](int i, float v) { s[i] = v; d[i] = v; }; auto of = [](int i) { "
+    "return s[i]; }; auto all = [&] { return [=] { return s[0]; }(); }; auto own = [](float* s) { "
+    "return s[0]; }; auto named = [x](int i) mutable -> float { s[i] = x[i]; return s[i]; }; "
+    "set(1, get(0) + of(1) + all() + own(x) + named(2));",
     "switch": "switch (N) { case 0: __shared__ int s[N]; s[0] = 1; break; case 1: break; }",
     "goto": "if (x == nullptr) goto end; if (x[0] > 1) { x[0] = 1; } else goto end; "
     "__shared__ int s; s = 1; end: x[0] = 1;",

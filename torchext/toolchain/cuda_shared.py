@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from .cuda_captures import Local, capture, scope_of_local
 from .cuda_declarations import Declaration, Variable, read_declaration
 from .cuda_scopes import is_in_unnamed_namespace, place_before_jump, scope_of
 from .cuda_tokens import (
@@ -37,6 +38,7 @@ def rewrite_shared(tokens: list[Token], path: str, known: Collection[str] = ()) 
     Raises TranslationError for what is none, and for what has no place on the host.
     """
     arrays = {name: 0 for name in known}
+    variables: list[Local] = []
     for index, token in enumerate(tokens):
         if token.text != "__shared__" or token.part < 0:
             continue
@@ -55,6 +57,7 @@ def rewrite_shared(tokens: list[Token], path: str, known: Collection[str] = ()) 
             )
         scope = scope_of(tokens, first)
         if scope == "code":
+            variables += [scope_of_local(tokens, v.name, end) for v in declaration.variables]
             _rewrite_local(tokens, first, end, declaration, is_extern, what)
         elif scope == "file" and is_extern and all(v.is_unbounded for v in declaration.variables):
             is_static = is_in_unnamed_namespace(tokens, first)
@@ -63,6 +66,7 @@ def rewrite_shared(tokens: list[Token], path: str, known: Collection[str] = ()) 
             arrays = {v.name: end for v in declaration.variables} | arrays
         else:
             raise TranslationError(f"{what} is declared in no function: declare it in the kernel")
+    capture(tokens, variables)
     for name, start in arrays.items():
         _decay(tokens, start, name)
     return frozenset(arrays)

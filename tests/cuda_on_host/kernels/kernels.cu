@@ -252,6 +252,18 @@ __global__ void greatest(const float* x, float* y, int n) {
   }
 }
 
+// Shared memory that lambdas use, each in its own way.
+__global__ void reversed_by_lambdas(const float* x, float* y, int /*n*/) {
+  __shared__ float values[32];
+  const auto at = [=](unsigned i) { return values[31 - i]; };
+  const auto put = [](unsigned i, float value) { values[i] = value; };
+  put(threadIdx.x, 0);
+  __syncthreads();
+  put(threadIdx.x, x[threadIdx.x]);
+  __syncthreads();
+  y[threadIdx.x] = at(threadIdx.x);
+}
+
 // As much local memory as a thread may have, nearly.
 __global__ void much_local_memory(const float* x, float* y, int n) {
   float values[120000];
@@ -299,6 +311,8 @@ at::Tensor cuda_kernels::native::run_cuda(
     negated<64><<<static_cast<unsigned>(given), 64, 0, stream>>>(from, to, n);
   } else if (wanted == "greatest") {
     greatest<<<1, 64, 0, stream>>>(from, to, n);
+  } else if (wanted == "reversed_by_lambdas") {
+    reversed_by_lambdas<<<1, 32, 0, stream>>>(from, to, n);
   } else if (wanted == "much_local_memory") {
     much_local_memory<<<1, 64, 0, stream>>>(from, to, n);
   } else if (wanted == "turned_around") {
