@@ -118,6 +118,32 @@ LOOPS = {
     "while (a || b) ;": "while (@::step() && (a || b)) ;",
     "goto l;": "while (@::step()) goto l;",
 }
+OF_KERNELS = {
+    "__global__ void __launch_bounds__(256) k(int n) { f(n); }": (
+        "__global__ void __launch_bounds__(256) k(int n) { @::check_launch_bounds(256); f(n); }"
+    ),
+    "C10_LAUNCH_BOUNDS_2(f(N, 2), 4) void k() {}": (
+        "C10_LAUNCH_BOUNDS_2(f(N, 2), 4) void k() { @::check_launch_bounds(f(N, 2));}"
+    ),
+    "__launch_bounds__(4) __global__ void k(int a[3]);": (
+        "__launch_bounds__(4) __global__ void k(int a[3]);"
+    ),
+    "#define K __launch_bounds__(256)\nK void k() {}": (
+        "#define K __launch_bounds__(256)\nK void k() {}"
+    ),
+    "cudaLaunchKernel((void*)k, g, b)": "cudaLaunchKernel(k, g, b)",
+    "cudaLaunchKernel((const void *) &f<T>, g, b)": "cudaLaunchKernel(   &f<T>, g, b)",
+    "cudaLaunchKernelExC(&c(1, 2), reinterpret_cast<void*>(f<T>), a)": (
+        "cudaLaunchKernelExC(&c(1, 2), (f<T>), a)"
+    ),
+    "cudaLaunchKernel((void*)(p), g, b)": "cudaLaunchKernel((p), g, b)",
+    "cudaLaunchKernel(f, g, (int)b)": "cudaLaunchKernel(f, g, (int)b)",
+    "x.cuda() + y->cuda().sum()": (
+        "x.to(::c10::Device(::c10::DeviceType::PrivateUse1)) + "
+        "y->to(::c10::Device(::c10::DeviceType::PrivateUse1)).sum()"
+    ),
+    "s.cuda(1); cuda(); a::cuda()": "s.cuda(1); cuda(); a::cuda()",
+}
 NAMES = {
     "threadIdx.x": "@::thread_index().x",
     "blockIdx.y * blockDim.y": "@::block_index().y * dim3(@::block_size()).y",
@@ -150,6 +176,11 @@ HEADERS = {
     '#include "cutlass/gemm.h"\n': '#error "CUTLASS cannot run on the host"\n',
     "#include <thrust/tuple.h>\n": "#include <thrust/tuple.h>\n",
     "#include <vector>\n": "#include <vector>\n",
+    "#include <cuda_fp4.h>\n": ('#error "numbers of 4 bits (cuda_fp4.h) cannot run on the host"\n'),
+    "#include <cuda/std/atomic>\n": (
+        '#error "atomics of libcu++ (cuda/std/atomic; atomicAdd and its kin can) cannot run on the '
+        'host"\n'
+    ),
 }
 UNCHANGED = [
     "// f<<<1, 2>>>(x)",
@@ -166,9 +197,11 @@ UNCHANGED = [
 ]
 
 
-@pytest.mark.parametrize("code", [*LAUNCHES, *SHARED, *LOOPS, *NAMES, *ASSEMBLY, *HEADERS])
+@pytest.mark.parametrize(
+    "code", [*LAUNCHES, *SHARED, *LOOPS, *OF_KERNELS, *NAMES, *ASSEMBLY, *HEADERS]
+)
 def test_what_is_rewritten(code):
-    expected = {**LAUNCHES, **SHARED, **LOOPS, **NAMES, **ASSEMBLY, **HEADERS}[code]
+    expected = {**LAUNCHES, **SHARED, **LOOPS, **OF_KERNELS, **NAMES, **ASSEMBLY, **HEADERS}[code]
     assert " ".join(of(code).split(" ")) == expected
 
 
@@ -183,7 +216,9 @@ def test_every_line_stays_where_it_was(path):
     lines = translated(code, path.name).splitlines()
     assert len(lines) == len(code.splitlines())
     for before, after in zip(code.splitlines(), lines, strict=True):
-        is_rewritten = re.search(r"<<<|__shared__|threadIdx|blockIdx|blockDim|gridDim", before)
+        is_rewritten = re.search(
+            r"<<<|__shared__|threadIdx|blockIdx|blockDim|gridDim|LAUNCH_BOUNDS", before
+        )
         assert before == after or is_rewritten or f"{HOST}::launch(" in after
 
 
@@ -222,6 +257,7 @@ def test_a_declaration_over_several_lines_keeps_them():
         ),
         ("wmma::fragment f;", r"a.cu:1: tensor cores \(nvcuda::wmma\) cannot run on the host"),
         ("\nCUtensorMap m;", "a.cu:2: the tensor memory accelerator"),
+        ("__global__ void k(cudaTextureObject_t t);", "a.cu:1: textures"),
     ],
 )
 def test_what_cannot_be_rewritten_is_an_error_with_its_line(code, message):

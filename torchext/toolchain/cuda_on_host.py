@@ -52,7 +52,7 @@ _KERNEL_FLAGS = (
     "-DTORCHEXT_CUDACC", f"-DTORCHEXT_CUDA_ARCH={_ARCHITECTURE}",
     "-include", "torchext/cuda_on_host/prelude.h",
 )  # fmt: skip
-_WRAPPED = ("memcpy", "memmove", "memset")
+_WRAPPED = ("memcpy", "memmove", "memset", "malloc", "free")
 
 
 def path_of(project: str | os.PathLike, name: str) -> Path:

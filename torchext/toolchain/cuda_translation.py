@@ -4,6 +4,7 @@
     kernel<<<grid, block>>>(x)         a call of what runs it (cuda_launches)
     __shared__ float tile[32][33];     a reference to a variable of the block (cuda_shared)
     extern __shared__ char bytes[];    a pointer to what the launch gives the block
+    __launch_bounds__(256)             a check of the block's size (cuda_kernels)
     while (true) {}                    a loop whose rounds are counted (cuda_loops)
     at::kCUDA, x.is_cuda()             at::kPrivateUse1, x.is_privateuseone(): the test device's
 
@@ -16,6 +17,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from .cuda_kernels import rewrite_kernels
 from .cuda_launches import rewrite_launches
 from .cuda_loops import rewrite_loops
 from .cuda_shared import rewrite_shared
@@ -41,6 +43,7 @@ _RENAMED = {
     "AutocastCUDA": "AutocastPrivateUse1",
     "AutogradCUDA": "AutogradPrivateUse1",
     "__CUDACC__": "TORCHEXT_CUDACC",
+    "__NVCC__": "TORCHEXT_CUDACC",
     "__CUDA_ARCH__": "TORCHEXT_CUDA_ARCH",
 }
 # The variables of a thread, which are functions here.
@@ -57,6 +60,10 @@ _REFUSED = {
     "mma_sync": "tensor cores (mma_sync)",
     "__pipeline_memcpy_async": "asynchronous copies (cuda_pipeline.h)",
     "CUtensorMap": "the tensor memory accelerator (CUtensorMap)",
+    "cudaTextureObject_t": "textures (cudaTextureObject_t)",
+    "cudaSurfaceObject_t": "surfaces (cudaSurfaceObject_t)",
+    "cudaStreamBeginCapture": "CUDA graphs (cudaStreamBeginCapture)",
+    "cudaGraphLaunch": "CUDA graphs (cudaGraphLaunch)",
 }
 # Headers, and folders of such, whose contents no kernel on the host can use. Pairs and tuples of
 # Thrust are there.
@@ -67,6 +74,10 @@ _REFUSED_HEADERS = {
     "thrust": "Thrust",
     "cub": "CUB",
     "cuda/barrier": "asynchronous barriers (cuda/barrier)",
+    "cuda/atomic": "atomics of libcu++ (cuda/atomic; atomicAdd and its kin can)",
+    "cuda/std/atomic": "atomics of libcu++ (cuda/std/atomic; atomicAdd and its kin can)",
+    "cuda/std/barrier": "asynchronous barriers (cuda/std/barrier)",
+    "cuda/ptx": "inline PTX (cuda/ptx)",
     "cuda/pipeline": "asynchronous copies (cuda/pipeline)",
     "cuda_pipeline.h": "asynchronous copies (cuda_pipeline.h)",
     "nvrtc.h": "compiling at run time (nvrtc.h)",
@@ -74,6 +85,14 @@ _REFUSED_HEADERS = {
     "cufftXt.h": "cuFFT",
     "cudnn.h": "cuDNN",
     "nccl.h": "NCCL",
+    "cuda_fp4.h": "numbers of 4 bits (cuda_fp4.h)",
+    "cuda_fp6.h": "numbers of 6 bits (cuda_fp6.h)",
+    "cuda_awbarrier.h": "asynchronous barriers (cuda_awbarrier.h)",
+    "texture_indirect_functions.h": "textures",
+    "surface_indirect_functions.h": "surfaces",
+    "cusolverSp.h": "cuSOLVER",
+    "npp.h": "NPP",
+    "nvjpeg.h": "nvJPEG",
 }
 
 # Instructions of PTX that libraries write because C++ has no name for them, and what they are here.
@@ -93,7 +112,8 @@ _INSTRUCTIONS = {
 # Which of these there are all the same, in csrc/testing/cuda_on_host/include.
 PROVIDED_HEADERS = frozenset(
     "thrust/tuple.h thrust/pair.h cub/cub.cuh cub/block/block_reduce.cuh cub/block/block_scan.cuh "
-    "cub/warp/warp_reduce.cuh".split()
+    "cub/block/block_load.cuh cub/block/block_store.cuh cub/thread/thread_operators.cuh "
+    "cub/warp/warp_reduce.cuh cub/warp/warp_scan.cuh".split()
 )
 
 _SPECIFIERS = frozenset(
@@ -122,6 +142,7 @@ def translation(code: str, path: str, arrays: Collection[str] = ()) -> Translati
     _refuse(tokens, path)
     _rename(tokens)
     _drop_second_inlines(tokens)
+    rewrite_kernels(tokens)
     found = rewrite_shared(tokens, path, arrays)
     rewrite_launches(tokens, path)
     rewrite_loops(tokens)
@@ -214,6 +235,8 @@ def _rename(tokens: list[Token]) -> None:
         token.text = _RENAMED.get(token.text, token.text)
         before = previous(tokens, index)
         ahead = tokens[before] if before >= 0 else Token("sign", ";", 0)
+        if token.text == "cuda" and ahead.text in (".", "->"):
+            _move_to_device(tokens, index)
         if token.text == "__noinline__" and ahead.text != "(":
             token.text = "__attribute__((noinline))"
         if token.text not in _VARIABLES:
@@ -228,6 +251,15 @@ def _rename(tokens: list[Token]) -> None:
             own[token.text] = depth + is_parameter  # which belongs to the body
         if token.text not in own:
             token.text = _VARIABLES[token.text]
+
+
+def _move_to_device(tokens: list[Token], index: int) -> None:
+    """`x.cuda()`, of a tensor or of options."""
+    start = behind(tokens, index)
+    end = behind(tokens, start) if text_at(tokens, start) == "(" else len(tokens)
+    if text_at(tokens, end) == ")":
+        tokens[index].text = "to"
+        tokens[end].ahead = "::c10::Device(::c10::DeviceType::PrivateUse1)"
 
 
 def _is_behind_a_name(tokens: list[Token], index: int) -> bool:

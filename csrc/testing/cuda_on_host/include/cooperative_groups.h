@@ -6,10 +6,27 @@
 
 #include <cuda_runtime.h>
 
+#include <utility>
+
 namespace cooperative_groups {
+
+namespace details {
+
+// Of threads that wait in two steps: the first says that it came, and cannot go on by itself here.
+struct arrival_token {};
+
+} // namespace details
 
 class thread_block {
  public:
+  using arrival_token = details::arrival_token;
+
+  arrival_token barrier_arrive() const {
+    return {};
+  }
+  void barrier_wait(arrival_token&& /*token*/, TORCHEXT_HERE) const {
+    sync(file, line);
+  }
   void sync(TORCHEXT_HERE) const {
     ::torchext::cuda_on_host::barrier("thread_block.sync", true, file, line);
   }
@@ -38,6 +55,25 @@ class thread_block {
     return group_dim();
   }
 };
+
+/// One thread.
+class thread_group_of_one {
+ public:
+  void sync() const {}
+  static unsigned size() {
+    return 1;
+  }
+  static unsigned num_threads() {
+    return 1;
+  }
+  static unsigned thread_rank() {
+    return 0;
+  }
+};
+
+inline thread_group_of_one this_thread() {
+  return {};
+}
 
 inline thread_block this_thread_block() {
   return {};
@@ -68,6 +104,15 @@ class grid_group {
   }
   static unsigned long long thread_rank() {
     return block_rank() * thread_block::size() + thread_block::thread_rank();
+  }
+  static dim3 dim_blocks() {
+    return ::torchext::cuda_on_host::grid_size();
+  }
+  static dim3 group_dim() {
+    return dim_blocks();
+  }
+  static dim3 block_index() {
+    return ::torchext::cuda_on_host::block_index();
   }
 };
 
@@ -124,6 +169,13 @@ class lane_group {
   unsigned match_any(T value, TORCHEXT_HERE) const {
     return ranks_of(__match_any_sync(mask_, value, file, line));
   }
+  template <typename T>
+  unsigned match_all(T value, int& is_same, TORCHEXT_HERE) const {
+    return ranks_of(__match_all_sync(mask_, value, &is_same, file, line));
+  }
+  unsigned lanes() const {
+    return mask_;
+  }
 
  protected:
   unsigned lane_of(unsigned rank) const {
@@ -151,20 +203,36 @@ class lane_group {
 
 class coalesced_group : public lane_group {
  public:
-  using lane_group::lane_group;
+  explicit coalesced_group(unsigned mask, unsigned rank = 0, unsigned count = 1)
+      : lane_group(mask), meta_rank_(rank), meta_count_(count) {}
+
+  unsigned meta_group_rank() const {
+    return meta_rank_;
+  }
+  unsigned meta_group_size() const {
+    return meta_count_;
+  }
+
+ private:
+  unsigned meta_rank_;
+  unsigned meta_count_;
 };
 
 inline coalesced_group coalesced_threads(TORCHEXT_HERE) {
   return coalesced_group(__activemask(file, line));
 }
 
+// A tile of a block has the parent's type, or none where the size alone is said; each is the other.
 template <unsigned kSize, typename Parent = void>
 class thread_block_tile : public lane_group {
  public:
   static_assert(
-      kSize <= 32 && (kSize & (kSize - 1)) == 0, "tiles have 1, 2, 4, 8, 16 or 32 threads");
+      kSize <= 32 && (kSize & (kSize - 1)) == 0,
+      "tiles have 1, 2, 4, 8, 16 or 32 threads: those of several warps are not covered");
 
   thread_block_tile() : lane_group(mask_of(thread_block::thread_rank())) {}
+  template <typename Other>
+  thread_block_tile(const thread_block_tile<kSize, Other>& other) : lane_group(other.lanes()) {}
 
   static constexpr unsigned size() {
     return kSize;
@@ -186,14 +254,69 @@ class thread_block_tile : public lane_group {
   }
 };
 
+/// A group of some kind.
+class thread_group : public lane_group {
+ public:
+  thread_group(const lane_group& other) : lane_group(other) {}
+};
+
 template <unsigned kSize, typename Group>
 thread_block_tile<kSize, Group> tiled_partition(const Group& /*group*/) {
   return {};
 }
 
+/// Parts of a group of lanes, each of `size` ranks that follow one another.
+inline coalesced_group tiled_partition(const lane_group& group, unsigned size) {
+  const unsigned first = group.thread_rank() / size * size;
+  unsigned mask = 0;
+  unsigned rank = 0;
+  for (unsigned left = group.lanes(); left != 0; left &= left - 1, ++rank) {
+    mask |= rank >= first && rank < first + size ? left & (~left + 1) : 0;
+  }
+  return coalesced_group(mask, first / size, (group.size() + size - 1) / size);
+}
+inline coalesced_group tiled_partition(const thread_block& /*group*/, unsigned size) {
+  return tiled_partition(thread_block_tile<32>(), size);
+}
+
+/// The lanes that give the same.
+inline coalesced_group binary_partition(const lane_group& group, bool given, TORCHEXT_HERE) {
+  const unsigned yes = __ballot_sync(group.lanes(), given, file, line);
+  return coalesced_group(given ? yes : group.lanes() & ~yes, given, 2);
+}
+template <typename T>
+coalesced_group labeled_partition(const lane_group& group, T label, TORCHEXT_HERE) {
+  return coalesced_group(__match_any_sync(group.lanes(), label, file, line));
+}
+
+/// Calls f in one thread of a group.
+template <typename Group, typename F, typename... A>
+void invoke_one(const Group& group, F&& f, A&&... arguments) {
+  if (group.thread_rank() == 0) {
+    std::forward<F>(f)(std::forward<A>(arguments)...);
+  }
+}
+template <typename Group, typename F, typename... A>
+auto invoke_one_broadcast(const Group& group, F&& f, A&&... arguments) {
+  decltype(f(arguments...)) result{};
+  if (group.thread_rank() == 0) {
+    result = std::forward<F>(f)(std::forward<A>(arguments)...);
+  }
+  return group.shfl(result, 0);
+}
+
 template <typename Group>
 void sync(const Group& group, TORCHEXT_HERE) {
   group.sync(file, line);
+}
+
+template <typename Group>
+unsigned long long thread_rank(const Group& group) {
+  return group.thread_rank();
+}
+template <typename Group>
+unsigned long long group_size(const Group& group) {
+  return group.num_threads();
 }
 
 template <typename T>
@@ -257,6 +380,19 @@ T inclusive_scan(const Group& group, T value, Op op, TORCHEXT_HERE) {
 template <typename Group, typename T>
 T inclusive_scan(const Group& group, T value, TORCHEXT_HERE) {
   return inclusive_scan(group, value, plus<T>(), file, line);
+}
+
+/// Of the threads before this one; in the first a value of nothing.
+template <typename Group, typename T, typename Op>
+T exclusive_scan(const Group& group, T value, Op op, TORCHEXT_HERE) {
+  const T inclusive = inclusive_scan(group, value, op, file, line);
+  const T before = group.shfl_up(inclusive, 1, file, line);
+  return group.thread_rank() == 0 ? T{} : before;
+}
+
+template <typename Group, typename T>
+T exclusive_scan(const Group& group, T value, TORCHEXT_HERE) {
+  return exclusive_scan(group, value, plus<T>(), file, line);
 }
 
 } // namespace cooperative_groups

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <torchext/cuda_on_host/half.h>
+#include <torchext/cuda_on_host/half_functions.h>

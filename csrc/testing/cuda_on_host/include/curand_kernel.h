@@ -21,7 +21,10 @@ struct curandStatePhilox4_32_10 {
 using curandStatePhilox4_32_10_t = curandStatePhilox4_32_10;
 using curandState = curandStatePhilox4_32_10;
 using curandState_t = curandStatePhilox4_32_10;
+using curandStateXORWOW = curandStatePhilox4_32_10;
 using curandStateXORWOW_t = curandStatePhilox4_32_10;
+using curandStateMRG32k3a = curandStatePhilox4_32_10;
+using curandStateMRG32k3a_t = curandStatePhilox4_32_10;
 
 namespace torchext::cuda_on_host {
 
@@ -141,4 +144,46 @@ inline float curand_normal(curandStatePhilox4_32_10* state) {
   state->has_normal = true;
   state->normal = both.y;
   return both.x;
+}
+
+inline double2 curand_normal2_double(curandStatePhilox4_32_10* state) {
+  const double radius = std::sqrt(-2.0 * std::log(curand_uniform_double(state)));
+  const double angle = 6.283185307179586 * curand_uniform_double(state);
+  return {radius * std::sin(angle), radius * std::cos(angle)};
+}
+
+inline double curand_normal_double(curandStatePhilox4_32_10* state) {
+  return curand_normal2_double(state).x;
+}
+
+inline float curand_log_normal(curandStatePhilox4_32_10* state, float mean, float deviation) {
+  return std::exp(mean + deviation * curand_normal(state));
+}
+
+inline double curand_log_normal_double(
+    curandStatePhilox4_32_10* state, double mean, double deviation) {
+  return std::exp(mean + deviation * curand_normal_double(state));
+}
+
+/// By Knuth's product of uniform numbers; for large means the normal distribution, rounded.
+inline unsigned curand_poisson(curandStatePhilox4_32_10* state, double mean) {
+  if (mean > 600) {
+    const double drawn = mean + std::sqrt(mean) * curand_normal_double(state);
+    return drawn < 0 ? 0 : static_cast<unsigned>(drawn + 0.5);
+  }
+  const double least = std::exp(-mean);
+  double product = curand_uniform_double(state);
+  unsigned count = 0;
+  while (product > least) {
+    product *= curand_uniform_double(state);
+    ++count;
+  }
+  return count;
+}
+
+inline void skipahead(unsigned long long count, curandStatePhilox4_32_10* state) {
+  const unsigned long long used = state->used + count;
+  ::torchext::cuda_on_host::add(state->counter, used / 4);
+  state->output = ::torchext::cuda_on_host::philox(state->counter, state->key);
+  state->used = static_cast<unsigned>(used % 4);
 }

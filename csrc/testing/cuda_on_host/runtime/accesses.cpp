@@ -2,11 +2,14 @@
 #include "accesses.h"
 
 #include "architecture.h"
+#include "host_memory.h"
 #include "test_device.h"
 
+#include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <sstream>
@@ -195,6 +198,12 @@ void look_at_other(
     count(nbytes, writes, is_atomic);
     return;
   }
+  if (const auto known = host_memory().find(address)) {
+    if (address + nbytes > known->begin + known->nbytes) {
+      fail_out_of_bounds({known->begin, known->nbytes, false, 0}, address, nbytes, writes, code);
+    }
+    return;
+  }
   const Range parameters = machine().parameters();
   const auto* given = static_cast<const char*>(parameters.data);
   if (given <= address && address < given + parameters.nbytes) {
@@ -215,6 +224,26 @@ void look_at_other(
           : std::string(verb(writes)) + std::to_string(nbytes) +
                 " bytes of memory that is not the device's",
       code);
+}
+
+// What a kernel allocates is the device's, and is there until a kernel frees it.
+void* allocate_in_kernel(size_t nbytes) {
+  return c10::GetAllocator(c10::kPrivateUse1)->raw_allocate(nbytes);
+}
+
+void free_in_kernel(void* data, const void* code) {
+  TestDevice::Block found;
+  if (!test_device().find(data, found) || found.data != data) {
+    machine().fail_at("frees memory that no kernel allocated", code);
+  }
+  const auto is_same = [&](const OpenBlock& block) { return block.data == data; };
+  const auto open = std::find_if(opened.begin(), opened.end(), is_same);
+  if (open != opened.end()) {
+    test_device().close(data);
+    opened.erase(open);
+    last = 0;
+  }
+  c10::GetAllocator(c10::kPrivateUse1)->raw_deallocate(data);
 }
 
 } // namespace
@@ -498,6 +527,18 @@ TORCHEXT_HOOK void __tsan_atomic_thread_fence(int /*order*/) {
 TORCHEXT_HOOK void __tsan_atomic_signal_fence(int /*order*/) {}
 
 // What the linker puts in place of these (-Wl,--wrap): the compiler calls them for what is long.
+TORCHEXT_HOOK void* __wrap_malloc(size_t nbytes) {
+  return current == nullptr ? std::malloc(nbytes) : allocate_in_kernel(nbytes);
+}
+
+TORCHEXT_HOOK void __wrap_free(void* data) {
+  if (current == nullptr) {
+    std::free(data);
+  } else if (data != nullptr) {
+    free_in_kernel(data, __builtin_return_address(0));
+  }
+}
+
 TORCHEXT_HOOK void* __wrap_memcpy(void* to, const void* from, size_t nbytes) {
   if (nbytes != 0) {
     look(from, nbytes, /*writes=*/false, __builtin_return_address(0));

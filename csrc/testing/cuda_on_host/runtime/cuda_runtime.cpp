@@ -1,87 +1,57 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// CUDA's runtime on the test device.
-#include "accesses.h"
+// CUDA's runtime on the test device: devices, launches, streams and events. Memory: cuda_memory.cpp.
 #include "architecture.h"
+#include "errors.h"
 #include "streams.h"
 #include "test_device.h"
 
-#include <c10/core/Allocator.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
-#include <cstring>
+#include <iterator>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 namespace torchext::cuda_on_host {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
-// That any kernel was given: launches do not know which one they launch.
-std::atomic<size_t> most_dynamic_shared{0};
 
-c10::impl::VirtualGuardImpl guard() {
-  return c10::impl::VirtualGuardImpl(c10::kPrivateUse1);
-}
-
-cudaError_t failed(cudaError_t error) {
-  last_error = error;
-  return error;
-}
-
-// Runs what may throw, of a function that returns an error.
-template <typename F>
-cudaError_t attempt(cudaError_t error, const F& f) {
-  try {
-    f();
-    return cudaSuccess;
-  } catch (const std::exception&) {
-    return failed(error);
-  }
-}
-
-c10::Allocator* allocator() {
-  return c10::GetAllocator(c10::kPrivateUse1);
-}
-
-bool is_of_the_device(const void* data) {
-  TestDevice::Block found;
-  return data != nullptr && test_device().find(data, found) && found.data != nullptr;
-}
-
-// Opens memory of the device while it lives; the host's is open.
-class OpenMemory {
+/// The dynamic shared memory that each kernel was given, by its address.
+class DynamicShared {
  public:
-  explicit OpenMemory(const void* data) : data_(is_of_the_device(data) ? data : nullptr) {
-    if (data_ != nullptr) {
-      test_device().open(data_);
-    }
+  void set(const void* kernel, size_t nbytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    of_[kernel] = nbytes;
   }
-  OpenMemory(const OpenMemory&) = delete;
-  OpenMemory& operator=(const OpenMemory&) = delete;
-  ~OpenMemory() {
-    if (data_ != nullptr) {
-      test_device().close(data_);
+  /// Of a kernel that is not known, the most that any was given.
+  size_t get(const void* kernel, size_t otherwise) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (kernel != nullptr) {
+      const auto found = of_.find(kernel);
+      return found == of_.end() ? otherwise : found->second;
     }
+    for (const auto& [other, nbytes] : of_) {
+      otherwise = std::max(otherwise, nbytes);
+    }
+    return otherwise;
   }
 
  private:
-  const void* data_;
+  mutable std::mutex mutex_;
+  std::unordered_map<const void*, size_t> of_;
 };
 
-bool is_inside(const void* data, size_t nbytes) {
-  TestDevice::Block found;
-  if (!test_device().find(data, found)) {
-    return data != nullptr || nbytes == 0;
-  }
-  const auto* begin = static_cast<const char*>(found.data);
-  const auto* address = static_cast<const char*>(data);
-  return begin != nullptr && begin <= address && address + nbytes <= begin + found.nbytes;
+DynamicShared dynamic_shared_limits;
+
+c10::impl::VirtualGuardImpl guard() {
+  return c10::impl::VirtualGuardImpl(c10::kPrivateUse1);
 }
 
 using Event = std::optional<c10::Event>;
@@ -90,7 +60,44 @@ Event& event_of(cudaEvent_t event) {
   return *reinterpret_cast<Event*>(event);
 }
 
+struct Description {
+  cudaError_t error;
+  const char* name;
+  const char* text;
+};
+
+const Description& description_of(cudaError_t error) {
+  static const Description known[] = {
+      {cudaSuccess, "cudaSuccess", "no error"},
+      {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+      {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+      {cudaErrorInvalidPitchValue, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
+      {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+      {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+      {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+      {cudaErrorPeerAccessNotEnabled,
+       "cudaErrorPeerAccessNotEnabled",
+       "peer access has not been enabled"},
+      {cudaErrorHostMemoryAlreadyRegistered,
+       "cudaErrorHostMemoryAlreadyRegistered",
+       "part or all of the requested memory range is already mapped"},
+      {cudaErrorHostMemoryNotRegistered,
+       "cudaErrorHostMemoryNotRegistered",
+       "pointer does not correspond to a registered memory region"},
+      {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
+  };
+  static const Description other{cudaErrorUnknown, "cudaErrorUnknown", "unknown error"};
+  const auto is_it = [&](const Description& one) { return one.error == error; };
+  const auto found = std::find_if(std::begin(known), std::end(known), is_it);
+  return found == std::end(known) ? other : *found;
+}
+
 } // namespace
+
+cudaError_t failed(cudaError_t error) {
+  last_error = error;
+  return error;
+}
 
 void check_launchable(const Configuration& configuration, const char* kernel) {
   const Architecture& limits = architecture();
@@ -105,7 +112,7 @@ void check_launchable(const Configuration& configuration, const char* kernel) {
       " bytes of shared memory, not ",
       asked);
   TORCH_CHECK(
-      asked <= limits.shared_per_block || asked <= most_dynamic_shared,
+      asked <= dynamic_shared_limits.get(configuration.function, limits.shared_per_block),
       place,
       ": more than ",
       limits.shared_per_block,
@@ -138,23 +145,25 @@ c10::Stream torch_stream(cudaStream_t stream) {
       is_default ? 0 : static_cast<c10::StreamId>(bits >> 8));
 }
 
-cudaError_t set_attribute(cudaFuncAttribute attribute, int value) {
+cudaError_t set_attribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
     if (value < 0 || static_cast<size_t>(value) > architecture().shared_per_block_optin) {
       return failed(cudaErrorInvalidValue);
     }
-    most_dynamic_shared = std::max(most_dynamic_shared.load(), static_cast<size_t>(value));
+    dynamic_shared_limits.set(
+        kernel, std::max(static_cast<size_t>(value), architecture().shared_per_block));
   }
   return cudaSuccess;
 }
 
-cudaError_t attributes_of_any(cudaFuncAttributes* attributes) {
+cudaError_t attributes_of(cudaFuncAttributes* attributes, const void* kernel) {
   *attributes = {};
   attributes->maxThreadsPerBlock = static_cast<int>(architecture().threads_per_block);
   attributes->numRegs = 32;
   attributes->binaryVersion = attributes->ptxVersion =
       architecture().major * 10 + architecture().minor;
-  attributes->maxDynamicSharedSizeBytes = static_cast<int>(architecture().shared_per_block);
+  attributes->maxDynamicSharedSizeBytes =
+      static_cast<int>(dynamic_shared_limits.get(kernel, architecture().shared_per_block));
   return cudaSuccess;
 }
 
@@ -172,6 +181,29 @@ cudaError_t occupancy(int* blocks, int block_threads, size_t shared_bytes) {
   return cudaSuccess;
 }
 
+cudaError_t best_block(
+    int* grid,
+    int* block,
+    size_t (*shared_bytes)(const void* data, int block),
+    const void* data,
+    int most_threads) {
+  const Architecture& limits = architecture();
+  const auto most = static_cast<int>(limits.threads_per_block);
+  int best = 0;
+  for (int threads = most_threads > 0 ? std::min(most_threads, most) : most; threads > 0;
+       threads -= threads % kWarpSize == 0 ? static_cast<int>(kWarpSize)
+                                           : threads % static_cast<int>(kWarpSize)) {
+    int blocks = 0;
+    occupancy(&blocks, threads, shared_bytes(data, threads));
+    if (blocks * threads > best) {
+      best = blocks * threads;
+      *block = threads;
+      *grid = blocks * limits.multiprocessors;
+    }
+  }
+  return best == 0 ? failed(cudaErrorInvalidValue) : cudaSuccess;
+}
+
 namespace runtime {
 
 cudaError_t cudaGetLastError() {
@@ -183,37 +215,11 @@ cudaError_t cudaPeekAtLastError() {
 }
 
 const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorNotSupported:
-      return "cudaErrorNotSupported";
-    default:
-      return "cudaErrorUnknown";
-  }
+  return description_of(error).name;
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorInvalidDevice:
-      return "invalid device ordinal";
-    case cudaErrorNotSupported:
-      return "operation not supported";
-    default:
-      return "unknown error";
-  }
+  return description_of(error).text;
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
@@ -331,6 +337,50 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int /*device*/, int /*peer*/) {
   return cudaSuccess;
 }
 
+cudaError_t cudaDeviceEnablePeerAccess(int /*peer*/, unsigned /*flags*/) {
+  return failed(cudaErrorNotSupported);
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int /*peer*/) {
+  return failed(cudaErrorPeerAccessNotEnabled);
+}
+
+cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
+  *value = limit == cudaLimitStackSize ? 1024 : limit == cudaLimitMallocHeapSize ? 8 << 20 : 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSetLimit(cudaLimit /*limit*/, size_t /*value*/) {
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
+  *config = cudaFuncCachePreferNone;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache /*config*/) {
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
+  *config = cudaSharedMemBankSizeFourByte;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig /*config*/) {
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+  *flags = cudaDeviceScheduleAuto | cudaDeviceMapHost;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned /*flags*/) {
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemGetInfo(size_t* left, size_t* total) {
   constexpr size_t kMemory = size_t{16} << 30; // of a device that nobody asks more of
   *left = *total = kMemory;
@@ -344,103 +394,6 @@ cudaError_t cudaDriverGetVersion(int* version) {
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = CUDART_VERSION;
-  return cudaSuccess;
-}
-
-cudaError_t cudaMalloc(void** data, size_t nbytes) {
-  return attempt(cudaErrorMemoryAllocation, [&] { *data = allocator()->raw_allocate(nbytes); });
-}
-
-cudaError_t cudaMallocAsync(void** data, size_t nbytes, cudaStream_t /*stream*/) {
-  return cudaMalloc(data, nbytes);
-}
-
-cudaError_t cudaFree(void* data) {
-  if (data != nullptr && !is_of_the_device(data)) {
-    return failed(cudaErrorInvalidValue);
-  }
-  allocator()->raw_deallocate(data);
-  return cudaSuccess;
-}
-
-cudaError_t cudaFreeAsync(void* data, cudaStream_t /*stream*/) {
-  return cudaFree(data);
-}
-
-cudaError_t cudaMallocHost(void** data, size_t nbytes) {
-  *data = std::malloc(nbytes);
-  return *data == nullptr ? failed(cudaErrorMemoryAllocation) : cudaSuccess;
-}
-
-cudaError_t cudaHostAlloc(void** data, size_t nbytes, unsigned /*flags*/) {
-  return cudaMallocHost(data, nbytes);
-}
-
-cudaError_t cudaFreeHost(void* data) {
-  std::free(data);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpy(void* to, const void* from, size_t nbytes, cudaMemcpyKind /*kind*/) {
-  if (nbytes == 0) {
-    return cudaSuccess;
-  }
-  if (!is_inside(to, nbytes) || !is_inside(from, nbytes)) {
-    return failed(cudaErrorInvalidValue);
-  }
-  const OpenMemory open_to(to);
-  const OpenMemory open_from(from);
-  std::memmove(to, from, nbytes);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemcpyAsync(
-    void* to, const void* from, size_t nbytes, cudaMemcpyKind kind, cudaStream_t /*stream*/) {
-  return cudaMemcpy(to, from, nbytes, kind);
-}
-
-cudaError_t cudaMemcpy2DAsync(
-    void* to,
-    size_t to_pitch,
-    const void* from,
-    size_t from_pitch,
-    size_t width,
-    size_t height,
-    cudaMemcpyKind kind,
-    cudaStream_t /*stream*/) {
-  for (size_t row = 0; row < height; ++row) {
-    const cudaError_t error = cudaMemcpy(
-        static_cast<char*>(to) + row * to_pitch,
-        static_cast<const char*>(from) + row * from_pitch,
-        width,
-        kind);
-    if (error != cudaSuccess) {
-      return error;
-    }
-  }
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemset(void* data, int value, size_t nbytes) {
-  if (!is_inside(data, nbytes)) {
-    return failed(cudaErrorInvalidValue);
-  }
-  const OpenMemory open(data);
-  std::memset(data, value, nbytes);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void* data, int value, size_t nbytes, cudaStream_t /*stream*/) {
-  return cudaMemset(data, value, nbytes);
-}
-
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* data) {
-  TestDevice::Block found;
-  const bool is_device = test_device().find(data, found) && found.data != nullptr;
-  attributes->type = is_device ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
-  attributes->device = is_device ? found.device : 0;
-  attributes->devicePointer = is_device ? const_cast<void*>(data) : nullptr;
-  attributes->hostPointer = is_device ? nullptr : const_cast<void*>(data);
   return cudaSuccess;
 }
 
@@ -491,6 +444,40 @@ cudaError_t cudaStreamGetCaptureInfo(
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamGetFlags(cudaStream_t /*stream*/, unsigned* flags) {
+  *flags = cudaStreamDefault;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+  *device = torch_stream(stream).device_index();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+  *id = static_cast<unsigned long long>(torch_stream(stream).id());
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  if (function == nullptr) {
+    return failed(cudaErrorInvalidValue);
+  }
+  guard().synchronizeStream(torch_stream(stream));
+  function(data);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamAddCallback(
+    cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned /*flags*/) {
+  if (callback == nullptr) {
+    return failed(cudaErrorInvalidValue);
+  }
+  guard().synchronizeStream(torch_stream(stream));
+  callback(stream, cudaSuccess, data);
+  return cudaSuccess;
+}
+
 cudaError_t cudaStreamGetPriority(cudaStream_t /*stream*/, int* priority) {
   *priority = 0;
   return cudaSuccess;
@@ -508,6 +495,10 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* /*mode*/)
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   *event = reinterpret_cast<cudaEvent_t>(new Event);
   return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned /*flags*/) {
+  return cudaEventCreate(event);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {

@@ -37,6 +37,18 @@ unsigned lane() {
   return running("a lane").lane();
 }
 
+void check_launch_bounds(size_t most_threads, const char* file, int line) {
+  running("__launch_bounds__");
+  const dim3 block = machine().configuration().block;
+  const size_t threads = size_t{block.x} * block.y * block.z;
+  if (threads > most_threads) {
+    machine().fail(
+        "has blocks of " + std::to_string(threads) + " threads, and its __launch_bounds__ says " +
+            std::to_string(most_threads),
+        Place{file, line});
+  }
+}
+
 bool is_in_kernel() {
   return current != nullptr;
 }

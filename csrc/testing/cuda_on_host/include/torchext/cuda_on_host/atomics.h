@@ -4,7 +4,7 @@
 // plain reads and writes are atomic here; they are only looked at as such.
 #pragma once
 
-#include <torchext/cuda_on_host/half.h>
+#include <torchext/cuda_on_host/half_functions.h>
 #include <torchext/cuda_on_host/threads.h>
 #include <torchext/cuda_on_host/types.h>
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <torchext/cuda_on_host/atomics.h>
+#include <torchext/cuda_on_host/integers.h>
 #include <torchext/cuda_on_host/launch.h>
 #include <torchext/cuda_on_host/math.h>
 #include <torchext/cuda_on_host/shared.h>
@@ -14,6 +15,15 @@
 #include <torchext/cuda_on_host/warp.h>
 
 #include <cassert>
+
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+#define __CUDACC_VER_BUILD__ 0
+
+// What nvcc says of a lambda's type: those of the host are those of the device.
+#define __nv_is_extended_device_lambda_closure_type(T) true
+#define __nv_is_extended_host_device_lambda_closure_type(T) true
+#define __nv_is_extended_device_lambda_with_preserved_return_type(T) true
 
 #define __global__
 #define __device__

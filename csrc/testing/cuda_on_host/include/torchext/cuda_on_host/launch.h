@@ -28,6 +28,7 @@ struct Configuration {
   size_t shared_bytes;
   CUstream_st* stream;
   bool is_cooperative = false;
+  const void* function = nullptr; // the kernel's address, where its name says which one it is
   const char* file;
   int line;
 
@@ -155,20 +156,27 @@ template <typename Call, typename... P>
 using LaunchOf = LaunchWith<Call, std::tuple<>, P...>;
 
 template <typename... P>
-struct Signature {};
+struct Signature {
+  const void* function;
+};
 
-/// Declared where `kernel` is one function: not overloaded, without template arguments to deduce.
+/// Of one function: not overloaded, without template arguments to deduce.
 template <typename Dependent, typename... P>
-Signature<P...> signature_of(Dependent, void (*kernel)(P...));
+Signature<P...> signature_of(Dependent /*tag*/, void (*kernel)(P...)) {
+  return {reinterpret_cast<const void*>(kernel)};
+}
 
 /// What `launch` finds a kernel's parameters by, if its name says them.
-#define TORCHEXT_KERNEL(...)                                                 \
-  [&](auto torchext_tag) -> decltype(::torchext::cuda_on_host::signature_of( \
-                             torchext_tag, __VA_ARGS__)) { return {}; }
+#define TORCHEXT_KERNEL(...)                                                  \
+  [&](auto torchext_tag) -> decltype(::torchext::cuda_on_host::signature_of(  \
+                             torchext_tag, __VA_ARGS__)) {                    \
+    return ::torchext::cuda_on_host::signature_of(torchext_tag, __VA_ARGS__); \
+  }
 
 template <typename Call, typename... P>
 LaunchOf<Call, P...> launch_of(
-    Signature<P...> /*known*/, const char* kernel, Call call, const Configuration& configuration) {
+    Signature<P...> known, const char* kernel, Call call, Configuration configuration) {
+  configuration.function = known.function;
   return {kernel, std::move(call), configuration};
 }
 
@@ -191,7 +199,7 @@ Launch<Call> launch(const char* kernel, Call call, const Configuration& configur
 template <typename... P>
 LaunchOf<void (*)(P...), P...> launch(
     const char* name, void (*kernel)(P...), const Configuration& configuration) {
-  return {name, kernel, configuration};
+  return launch_of(signature_of(0, kernel), name, kernel, configuration);
 }
 
 /// `<<<grid, block>>>(arguments)` where a macro has it without the kernel: `kernel ->*

@@ -1,29 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Functions that a device has and C++ has not, or has in a namespace. The fast ones are the exact ones
-// here: what a test compares with is nearer to them than it is on a device.
+// here: what a test compares with is nearer to them than it is on a device. Integers: integers.h.
 #pragma once
 
+#include <torchext/cuda_on_host/rounding.h>
 #include <torchext/cuda_on_host/types.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include <math.h>
 
 namespace torchext::cuda_on_host {
-
-template <typename To, typename From>
-To bit_cast(From from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof(To));
-  return to;
-}
 
 template <typename A, typename B>
 using Arithmetic =
@@ -32,19 +22,6 @@ using Arithmetic =
 template <typename T>
 using FloatOf =
     std::enable_if_t<!std::is_arithmetic_v<T> && std::is_convertible_v<const T&, float>, float>;
-
-// Rounded by a function, and kept in the range of an integer; 0 for nan.
-template <typename Integer, typename Real>
-Integer to_integer(Real value) {
-  using Limits = std::numeric_limits<Integer>;
-  if (std::isnan(value)) {
-    return 0;
-  }
-  if (value <= static_cast<Real>(Limits::min())) {
-    return Limits::min();
-  }
-  return value >= static_cast<Real>(Limits::max()) ? Limits::max() : static_cast<Integer>(value);
-}
 
 } // namespace torchext::cuda_on_host
 
@@ -116,22 +93,10 @@ TORCHEXT_FLOAT(__cosf, std::cos(a))
 TORCHEXT_FLOAT(__tanf, std::tan(a))
 TORCHEXT_FLOAT(__tanhf, std::tanh(a))
 TORCHEXT_FLOAT(__saturatef, a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.0f)
-TORCHEXT_FLOAT(__frcp_rn, 1.0f / a)
-TORCHEXT_FLOAT(__fsqrt_rn, std::sqrt(a))
-TORCHEXT_FLOAT(__frsqrt_rn, 1.0f / std::sqrt(a))
-TORCHEXT_DOUBLE(__drcp_rn, 1.0 / a)
-TORCHEXT_DOUBLE(__dsqrt_rn, std::sqrt(a))
 TORCHEXT_FLOAT_2(__powf, std::pow(a, b))
 TORCHEXT_FLOAT_2(__fdividef, a / b)
-TORCHEXT_FLOAT_2(__fadd_rn, a + b)
-TORCHEXT_FLOAT_2(__fsub_rn, a - b)
-TORCHEXT_FLOAT_2(__fmul_rn, a* b)
-TORCHEXT_FLOAT_2(__fdiv_rn, a / b)
 TORCHEXT_FLOAT_2(fdividef, a / b)
-TORCHEXT_DOUBLE_2(__dadd_rn, a + b)
-TORCHEXT_DOUBLE_2(__dsub_rn, a - b)
-TORCHEXT_DOUBLE_2(__dmul_rn, a* b)
-TORCHEXT_DOUBLE_2(__ddiv_rn, a / b)
+TORCHEXT_FLOAT_2(fdivide, a / b)
 #undef TORCHEXT_FLOAT
 #undef TORCHEXT_FLOAT_2
 #undef TORCHEXT_DOUBLE
@@ -141,33 +106,166 @@ inline void __sincosf(float a, float* sine, float* cosine) {
   *sine = std::sin(a);
   *cosine = std::cos(a);
 }
+inline void sincospi(double a, double* sine, double* cosine) {
+  *sine = sinpi(a);
+  *cosine = cospi(a);
+}
 inline void sincospif(float a, float* sine, float* cosine) {
   *sine = sinpif(a);
   *cosine = cospif(a);
 }
-inline float __fmaf_rn(float a, float b, float c) {
-  return std::fma(a, b, c);
+
+// Rounded _rn to the nearest, _rz toward zero, _rd down, _ru up.
+#define TORCHEXT_ROUNDED(suffix, mode)                                                        \
+  TORCHEXT_ROUNDED_OF(float, f, suffix, mode)                                                 \
+  TORCHEXT_ROUNDED_OF(double, d, suffix, mode)                                                \
+  inline float __fmaf_##suffix(float a, float b, float c) {                                   \
+    using namespace ::torchext::cuda_on_host;                                                 \
+    return result_of<Operation::kMultiplyAdd, Rounding::mode>(a, b, c);                       \
+  }                                                                                           \
+  inline float __fmaf_ieee_##suffix(float a, float b, float c) {                              \
+    return __fmaf_##suffix(a, b, c);                                                          \
+  }                                                                                           \
+  inline double __fma_##suffix(double a, double b, double c) {                                \
+    using namespace ::torchext::cuda_on_host;                                                 \
+    return result_of<Operation::kMultiplyAdd, Rounding::mode>(a, b, c);                       \
+  }                                                                                           \
+  TORCHEXT_CONVERTED(__int2float_##suffix, int, float, to_float, long long, mode)             \
+  TORCHEXT_CONVERTED(__uint2float_##suffix, unsigned, float, to_float, long long, mode)       \
+  TORCHEXT_CONVERTED(__ll2float_##suffix, long long, float, to_float, long long, mode)        \
+  TORCHEXT_CONVERTED(                                                                         \
+      __ull2float_##suffix, unsigned long long, float, to_float, unsigned long long, mode)    \
+  TORCHEXT_CONVERTED(__ll2double_##suffix, long long, double, to_double, long long, mode)     \
+  TORCHEXT_CONVERTED(                                                                         \
+      __ull2double_##suffix, unsigned long long, double, to_double, unsigned long long, mode) \
+  TORCHEXT_CONVERTED(__double2float_##suffix, double, float, to_float, double, mode)
+#define TORCHEXT_ROUNDED_OF(Real, letter, suffix, mode)                          \
+  TORCHEXT_ROUNDED_2(Real, __##letter##add_##suffix, Operation::kAdd, mode)      \
+  TORCHEXT_ROUNDED_2(Real, __##letter##sub_##suffix, Operation::kSubtract, mode) \
+  TORCHEXT_ROUNDED_2(Real, __##letter##mul_##suffix, Operation::kMultiply, mode) \
+  TORCHEXT_ROUNDED_2(Real, __##letter##div_##suffix, Operation::kDivide, mode)   \
+  inline Real __##letter##rcp_##suffix(Real a) {                                 \
+    using namespace ::torchext::cuda_on_host;                                    \
+    return result_of<Operation::kDivide, Rounding::mode>(Real(1), a);            \
+  }                                                                              \
+  inline Real __##letter##sqrt_##suffix(Real a) {                                \
+    using namespace ::torchext::cuda_on_host;                                    \
+    return result_of<Operation::kSquareRoot, Rounding::mode>(a);                 \
+  }
+#define TORCHEXT_ROUNDED_2(Real, name, operation, mode) \
+  inline Real name(Real a, Real b) {                    \
+    using namespace ::torchext::cuda_on_host;           \
+    return result_of<operation, Rounding::mode>(a, b);  \
+  }
+#define TORCHEXT_CONVERTED(name, From, To, function, Wide, mode) \
+  inline To name(From a) {                                       \
+    using namespace ::torchext::cuda_on_host;                    \
+    return function(Rounding::mode, static_cast<Wide>(a));       \
+  }
+TORCHEXT_ROUNDED(rn, kNearest)
+TORCHEXT_ROUNDED(rz, kZero)
+TORCHEXT_ROUNDED(rd, kDown)
+TORCHEXT_ROUNDED(ru, kUp)
+#undef TORCHEXT_ROUNDED
+#undef TORCHEXT_ROUNDED_OF
+#undef TORCHEXT_ROUNDED_2
+#undef TORCHEXT_CONVERTED
+inline float __frsqrt_rn(float a) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(a)));
 }
-inline double __fma_rn(double a, double b, double c) {
-  return std::fma(a, b, c);
+inline double __int2double_rn(int a) {
+  return a;
 }
-inline float norm3df(float a, float b, float c) {
-  return std::sqrt(a * a + b * b + c * c);
-}
-inline double norm3d(double a, double b, double c) {
-  return std::sqrt(a * a + b * b + c * c);
-}
-inline float rnorm3df(float a, float b, float c) {
-  return 1.0f / norm3df(a, b, c);
-}
-inline float rhypotf(float a, float b) {
-  return 1.0f / std::hypot(a, b);
-}
-inline double rhypot(double a, double b) {
-  return 1.0 / std::hypot(a, b);
+inline double __uint2double_rn(unsigned a) {
+  return a;
 }
 
-// Conversions: _rn to the nearest, _rz toward zero, _rd down, _ru up.
+#define TORCHEXT_NORMS(Real, f)                                        \
+  inline Real norm3d##f(Real a, Real b, Real c) {                      \
+    return std::hypot(a, b, c);                                        \
+  }                                                                    \
+  inline Real norm4d##f(Real a, Real b, Real c, Real d) {              \
+    return std::hypot(std::hypot(a, b), c, d);                         \
+  }                                                                    \
+  inline Real norm##f(int dim, const Real* p) {                        \
+    Real result = 0;                                                   \
+    for (int i = 0; i < dim; ++i) {                                    \
+      result = std::hypot(result, p[i]);                               \
+    }                                                                  \
+    return result;                                                     \
+  }                                                                    \
+  inline Real rnorm3d##f(Real a, Real b, Real c) {                     \
+    return 1 / norm3d##f(a, b, c);                                     \
+  }                                                                    \
+  inline Real rnorm4d##f(Real a, Real b, Real c, Real d) {             \
+    return 1 / norm4d##f(a, b, c, d);                                  \
+  }                                                                    \
+  inline Real rnorm##f(int dim, const Real* p) {                       \
+    return 1 / norm##f(dim, p);                                        \
+  }                                                                    \
+  inline Real rhypot##f(Real a, Real b) {                              \
+    return 1 / std::hypot(a, b);                                       \
+  }                                                                    \
+  inline Real cyl_bessel_i0##f(Real a) {                               \
+    return std::cyl_bessel_i(Real(0), std::fabs(a));                   \
+  }                                                                    \
+  inline Real cyl_bessel_i1##f(Real a) {                               \
+    return std::copysign(std::cyl_bessel_i(Real(1), std::fabs(a)), a); \
+  }
+TORCHEXT_NORMS(float, f)
+TORCHEXT_NORMS(double, )
+#undef TORCHEXT_NORMS
+
+// What is not among C's functions: approximations (Giles, "Approximating the erfinv function"), and
+// two of Newton's steps on C's erfc.
+inline double erfcinv(double y) {
+  if (!(y > 0 && y < 2)) {
+    return y == 0 ? HUGE_VAL : y == 2 ? -HUGE_VAL : NAN;
+  }
+  const double half = y < 1 ? y : 2 - y; // of the side where the result is not negative
+  double x = std::sqrt(-std::log(half));
+  x = half > 0.1 ? (1 - half) * 0.8862269254527580 : x - std::log(x * 1.772453850905516) / (2 * x);
+  for (int step = 0; step < 6; ++step) {
+    const double error = (std::erfc(x) - half) / (-M_2_SQRTPI * std::exp(-x * x));
+    x -= error / (1 + x * error);
+  }
+  return y < 1 ? x : -x;
+}
+inline double erfinv(double y) {
+  if (!(std::fabs(y) < 0.5)) {
+    return std::fabs(y) > 1 ? NAN : y < 0 ? -erfcinv(1 + y) : erfcinv(1 - y);
+  }
+  double x = y * 0.8862269254527580;
+  for (int step = 0; step < 6; ++step) {
+    const double error = (std::erf(x) - y) / (M_2_SQRTPI * std::exp(-x * x));
+    x -= error / (1 + x * error);
+  }
+  return x;
+}
+inline double normcdfinv(double y) {
+  return -M_SQRT2 * erfcinv(2 * y);
+}
+/// exp(x * x) * erfc(x), for large x its asymptotic series.
+inline double erfcx(double x) {
+  if (x < 12) {
+    return std::exp(x * x) * std::erfc(x);
+  }
+  const double t = 1 / (2 * x * x);
+  const double series =
+      1 - t * (1 - 3 * t * (1 - 5 * t * (1 - 7 * t * (1 - 9 * t * (1 - 11 * t)))));
+  return series * M_2_SQRTPI / 2 / x;
+}
+#define TORCHEXT_AS_DOUBLE(name)                \
+  inline float name##f(float a) {               \
+    return static_cast<float>(name(double(a))); \
+  }
+TORCHEXT_AS_DOUBLE(erfcinv)
+TORCHEXT_AS_DOUBLE(erfinv)
+TORCHEXT_AS_DOUBLE(normcdfinv)
+TORCHEXT_AS_DOUBLE(erfcx)
+#undef TORCHEXT_AS_DOUBLE
+
+// Conversions to integers, kept in their range.
 #define TORCHEXT_TO_INTEGER(Name, Real, Integer)                             \
   inline Integer Name##_rn(Real a) {                                         \
     return ::torchext::cuda_on_host::to_integer<Integer>(std::nearbyint(a)); \
@@ -191,19 +289,6 @@ TORCHEXT_TO_INTEGER(__double2ll, double, long long)
 TORCHEXT_TO_INTEGER(__double2ull, double, unsigned long long)
 #undef TORCHEXT_TO_INTEGER
 
-#define TORCHEXT_CONVERT(name, From, To) \
-  inline To name(From a) {               \
-    return static_cast<To>(a);           \
-  }
-TORCHEXT_CONVERT(__int2float_rn, int, float)
-TORCHEXT_CONVERT(__uint2float_rn, unsigned, float)
-TORCHEXT_CONVERT(__ll2float_rn, long long, float)
-TORCHEXT_CONVERT(__ull2float_rn, unsigned long long, float)
-TORCHEXT_CONVERT(__int2double_rn, int, double)
-TORCHEXT_CONVERT(__ll2double_rn, long long, double)
-TORCHEXT_CONVERT(__double2float_rn, double, float)
-#undef TORCHEXT_CONVERT
-
 #define TORCHEXT_BITS(name, From, To)                 \
   inline To name(From a) {                            \
     return ::torchext::cuda_on_host::bit_cast<To>(a); \
@@ -226,84 +311,4 @@ inline int __double2hiint(double a) {
 }
 inline int __double2loint(double a) {
   return static_cast<int>(__double_as_longlong(a));
-}
-
-// Integers
-inline int __popc(unsigned a) {
-  return __builtin_popcount(a);
-}
-inline int __popcll(unsigned long long a) {
-  return __builtin_popcountll(a);
-}
-inline int __clz(int a) {
-  return a == 0 ? 32 : __builtin_clz(static_cast<unsigned>(a));
-}
-inline int __clzll(long long a) {
-  return a == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(a));
-}
-inline int __ffs(int a) {
-  return __builtin_ffs(a);
-}
-inline int __ffsll(long long a) {
-  return __builtin_ffsll(a);
-}
-inline unsigned __brev(unsigned a) {
-  unsigned result = 0;
-  for (int i = 0; i < 32; ++i) {
-    result |= (a >> i & 1) << (31 - i);
-  }
-  return result;
-}
-inline unsigned long long __brevll(unsigned long long a) {
-  return static_cast<unsigned long long>(__brev(static_cast<unsigned>(a))) << 32 |
-         __brev(static_cast<unsigned>(a >> 32));
-}
-inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
-  const uint64_t bytes = static_cast<uint64_t>(b) << 32 | a;
-  unsigned result = 0;
-  for (int i = 0; i < 4; ++i) {
-    const unsigned which = selector >> 4 * i & 0xf;
-    unsigned byte = static_cast<unsigned>(bytes >> 8 * (which & 7)) & 0xff;
-    if ((which & 8) != 0) {
-      byte = (byte & 0x80) != 0 ? 0xff : 0;
-    }
-    result |= byte << 8 * i;
-  }
-  return result;
-}
-inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
-  return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) << (shift & 31) >> 32);
-}
-inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
-  return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) >> (shift & 31));
-}
-inline int __mulhi(int a, int b) {
-  return static_cast<int>(static_cast<long long>(a) * b >> 32);
-}
-inline unsigned __umulhi(unsigned a, unsigned b) {
-  return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32);
-}
-inline long long __mul64hi(long long a, long long b) {
-  return static_cast<long long>(static_cast<__int128>(a) * b >> 64);
-}
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
-}
-inline int __mul24(int a, int b) {
-  return static_cast<int>(static_cast<unsigned>(a << 8 >> 8) * static_cast<unsigned>(b << 8 >> 8));
-}
-inline unsigned __umul24(unsigned a, unsigned b) {
-  return (a & 0xffffff) * (b & 0xffffff);
-}
-inline unsigned __sad(int a, int b, unsigned c) {
-  return c + static_cast<unsigned>(a > b ? a - b : b - a);
-}
-inline unsigned __usad(unsigned a, unsigned b, unsigned c) {
-  return c + (a > b ? a - b : b - a);
-}
-inline int __dp4a(int a, int b, int c) {
-  for (int i = 0; i < 4; ++i) {
-    c += static_cast<signed char>(a >> 8 * i) * static_cast<signed char>(b >> 8 * i);
-  }
-  return c;
 }

@@ -58,6 +58,9 @@ TORCHEXT_CUDA_ON_HOST_API unsigned gather(
 /// The lanes that came to this place and wait for no others.
 TORCHEXT_CUDA_ON_HOST_API unsigned active_lanes(TORCHEXT_HERE);
 
+/// Fails where a block has more threads than the kernel's __launch_bounds__ says.
+TORCHEXT_CUDA_ON_HOST_API void check_launch_bounds(size_t most_threads, TORCHEXT_HERE);
+
 /// Lets others run.
 TORCHEXT_CUDA_ON_HOST_API void sleep();
 
