@@ -12,11 +12,16 @@ import argparse
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compositions import KINDS, Composition, compositions, overload_sets, texts
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from library_build import build
+
+if TYPE_CHECKING:
+    from torchext.testing.report import Cell
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -78,11 +83,33 @@ def compare(namespace: str, folder: Path, cases: list[Composition], check: bool)
     if check:
         names = [n for case in cases for n in (case.name, case.inplace, case.out) if n is not None]
         report = testing.check(namespace, operators=names, raise_exception=False)
-        found += [f"check: {c.operator} fails {c.check}: {c.reason[:500]}" for c in report.failures]
+        references = {case.name: getattr(ops, case.reference) for case in cases}
+        found += [
+            f"check: {c.operator} fails {c.check}: {c.reason[:500]}"
+            for c in report.failures
+            if not is_compiled_again(references.get(c.operator), c)
+        ]
     for case in cases:
         for dtype in (torch.float64, torch.complex128):
             found += [f"{case.schema}: {what}" for what in differences(ops, case, dtype)]
     return found
+
+
+def is_compiled_again(reference: Callable | None, cell: Cell) -> bool:
+    """Whether a check failed since a view was compiled again for other sizes, as torch's own
+    operators are that it consists of: Inductor makes the size of a slice with steps a constant."""
+    import torch
+    from torch._dynamo.testing import CompileCounterWithBackend
+
+    is_view = reference is not None and "Tensor(a) x)" in str(reference.default._schema)
+    if not is_view or cell.check != "compile_dynamic" or "compiled again" not in cell.reason:
+        return False
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("inductor")
+    compiled = torch.compile(lambda x: reference(x), dynamic=True, backend=counter)
+    for sizes in ((3, 4), (6, 4), (3, 8)):
+        compiled(torch.randn(sizes))
+    return counter.frame_count > 1
 
 
 def run(number: int, count: int, check: bool, kind: str | None = None) -> int:
