@@ -80,9 +80,18 @@ class Sanitizer:
     def seeded_library(self) -> Path:
         return self.seeded / "seeded_library.so"
 
+    @property
+    def cuda_kernels(self) -> Path:
+        """The object with the library's CUDA kernels on the host."""
+        return next(self.folder.glob("build/cuda_on_host/*/torchext*.so"))
+
     def _setup(self, folder: Path) -> None:
         flags = FLAGS[self.kind]
         environment = {"CXXFLAGS": flags, "LDFLAGS": flags, "PYTHONPATH": str(self.folder)}
+        if (
+            self.kind == "address"
+        ):  # with the other, the machine would call the sanitizer's functions
+            environment["TORCHEXT_CUDA_ON_HOST"] = "1"
         command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
         subprocess.run(command, check=True, cwd=folder, env={**os.environ, **environment})
 
@@ -174,6 +183,8 @@ def check_address(sanitizer: Sanitizer) -> None:
     sanitizer.expect_silence(f"{THREADS} threads and children that fork", threads)
     device = [*python, "tests/sanitize/on_device.py", str(CALLS_OF_A_THREAD[sanitizer.kind])]
     sanitizer.expect_silence("every operator, with backward, on the test device", device)
+    kernels = [*python, "tests/sanitize/cuda_kernels.py", str(sanitizer.cuda_kernels), "3"]
+    sanitizer.expect_silence("every CUDA kernel on the host", kernels)
     left_out = [f"--ignore=tests/ops/{name}" for name in LEFT_OUT]
     # Captured, a report of a test that passes would not be seen.
     plugins = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "--capture=no"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,13 +47,16 @@ _HEADER_SUFFIXES = (".h", ".hpp", ".cuh", ".inl")
 # The compiler calls a function for each access to memory and in each block of code, which the
 # machine has; only -O1 keeps the order of lines.
 _KERNEL_FLAGS = (
-    "-O1", "-g1", "-w", "-fno-strict-aliasing", "-fsanitize-coverage=trace-pc",
+    "-O1", "-g1", "-w", "-fno-strict-aliasing", "-fno-sanitize=all", "-fsanitize-coverage=trace-pc",
     "-fsanitize=thread,alignment,bounds,integer-divide-by-zero",
     "-UNDEBUG",  # as nvcc, which is not given Python's flags
     "-DTORCHEXT_CUDACC", f"-DTORCHEXT_CUDA_ARCH={_ARCHITECTURE}",
     "-include", "torchext/cuda_on_host/prelude.h",
 )  # fmt: skip
-_WRAPPED = ("memcpy", "memmove", "memset", "malloc", "free")
+_WRAPPED = (
+    "memcpy", "memmove", "memset", "malloc", "free", "__ubsan_handle_type_mismatch_v1",
+    "__ubsan_handle_divrem_overflow", "__ubsan_handle_out_of_bounds",
+)  # fmt: skip
 
 
 def path_of(project: str | os.PathLike, name: str) -> Path:
@@ -134,6 +138,7 @@ def link(
         *compiler, *objects, archive, str(path.parent / RUNTIME), "-Wl,-rpath,$ORIGIN",
         *(f"-Wl,--wrap={name}" for name in _WRAPPED),
         *(f"-L{folder}" for folder in cpp_extension.library_paths("cpu")), *libraries,
+        *shlex.split(os.environ.get("LDFLAGS", "")),
     ]  # fmt: skip
     linking.link(command, [*objects, archive], str(path), cpp_runtime)
     return path
@@ -232,7 +237,9 @@ def _torch_headers() -> Path:
 
 def _runtime(compiler: str, headers: Path) -> Path:
     """The machine that runs kernels, compiled once for a torch."""
-    chosen = Compiler.with_flags(compiler, ["-O2", "-fPIC", "-fvisibility=hidden", "-g1"])
+    given = shlex.split(os.environ.get("CXXFLAGS", ""))
+    flags = ["-O2", "-fPIC", "-fvisibility=hidden", "-g1", *given]
+    chosen = Compiler.with_flags(compiler, flags)
     home = csrc.folder("testing") / "cuda_on_host"
     source = home / "runtime" / "all.cpp"
     dirs = [f"-I{path}" for path in (home / "include", headers, csrc.folder("include"))]
@@ -243,7 +250,8 @@ def _runtime(compiler: str, headers: Path) -> Path:
         command = [
             *chosen.command[:1], "-shared", f"-Wl,-soname,{RUNTIME}", str(folder / "all.o"),
             *(f"-L{path}" for path in cpp_extension.library_paths("cpu")), "-lc10", "-ltorch_cpu",
-            "-Wl,-z,defs,-z,nodelete", "-o", str(folder / RUNTIME),
+            *shlex.split(os.environ.get("LDFLAGS", "")), "-Wl,-z,defs,-z,nodelete",
+            "-o", str(folder / RUNTIME),
         ]  # fmt: skip
         subprocess.run(command, check=True, capture_output=True, text=True)
         return [*read, str(source)]

@@ -409,7 +409,8 @@ TORCHEXT_HOOK void __tsan_write_range(void* address, size_t nbytes) {
   look(address, nbytes, /*writes=*/true, __builtin_return_address(0));
 }
 
-// Of -fsanitize=alignment and -fsanitize=bounds, as GCC describes a place and what is wrong there.
+// Of -fsanitize=alignment and -fsanitize=bounds, as GCC describes a place and what is wrong there. The
+// linker puts these in place of the compiler's own, which a program may have loaded (-Wl,--wrap).
 struct Mismatch {
   const char* file;
   uint32_t line;
@@ -428,7 +429,7 @@ struct Mismatch {
   machine().fail(what, place);
 }
 
-TORCHEXT_HOOK void __ubsan_handle_type_mismatch_v1(const Mismatch* what, uintptr_t address) {
+TORCHEXT_HOOK void __wrap___ubsan_handle_type_mismatch_v1(const Mismatch* what, uintptr_t address) {
   const uintptr_t alignment = uintptr_t{1} << what->log_alignment;
   if (current != nullptr && address % alignment != 0) {
     fail_of_mismatch(
@@ -439,7 +440,7 @@ TORCHEXT_HOOK void __ubsan_handle_type_mismatch_v1(const Mismatch* what, uintptr
   }
 }
 
-TORCHEXT_HOOK void __ubsan_handle_divrem_overflow(
+TORCHEXT_HOOK void __wrap___ubsan_handle_divrem_overflow(
     const Mismatch* what, uintptr_t /*dividend*/, uintptr_t /*divisor*/) {
   if (current != nullptr) {
     fail_of_mismatch(
@@ -449,7 +450,7 @@ TORCHEXT_HOOK void __ubsan_handle_divrem_overflow(
   }
 }
 
-TORCHEXT_HOOK void __ubsan_handle_out_of_bounds(const Mismatch* what, intptr_t index) {
+TORCHEXT_HOOK void __wrap___ubsan_handle_out_of_bounds(const Mismatch* what, intptr_t index) {
   if (current != nullptr) {
     fail_of_mismatch(
         *what,

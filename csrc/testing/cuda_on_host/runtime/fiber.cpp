@@ -6,6 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <pthread.h>
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #error \
     "kernels are run on x86-64 and on AArch64: here the registers of other processors are missing"
@@ -91,6 +97,9 @@ Stack new_stack(size_t nbytes) {
 }
 
 Context start_of(const Stack& stack, void (*entry)()) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(stack.low, stack.high - stack.low);
+#endif
   auto* top = reinterpret_cast<void**>(stack.high);
 #if defined(__x86_64__)
   // Where `entry` would return to, which is nowhere: there unwinding ends. Then `entry`, to which the
@@ -112,8 +121,38 @@ Context start_of(const Stack& stack, void (*entry)()) {
   return top;
 }
 
-void switch_context(Context* saved, Context next) {
+#if defined(__SANITIZE_ADDRESS__)
+// AddressSanitizer is told of each switch, and that nothing is left of what ran on a stack before.
+void switch_context(Context* saved, Context next, const Stack& to) {
+  void* own = nullptr;
+  __sanitizer_start_switch_fiber(&own, to.low, to.high - to.low);
+  torchext_switch_context(saved, next);
+  __sanitizer_finish_switch_fiber(own, nullptr, nullptr);
+}
+
+void arrive_on_stack() {
+  __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
+}
+
+Stack own_stack() {
+  pthread_attr_t attributes;
+  void* low = nullptr;
+  size_t nbytes = 0;
+  pthread_getattr_np(pthread_self(), &attributes);
+  pthread_attr_getstack(&attributes, &low, &nbytes);
+  pthread_attr_destroy(&attributes);
+  return {static_cast<char*>(low), static_cast<char*>(low) + nbytes};
+}
+#else
+void switch_context(Context* saved, Context next, const Stack& /*to*/) {
   torchext_switch_context(saved, next);
 }
+
+void arrive_on_stack() {}
+
+Stack own_stack() {
+  return {nullptr, nullptr};
+}
+#endif
 
 } // namespace torchext::cuda_on_host

@@ -27,7 +27,13 @@ Stack new_stack(size_t nbytes);
 /// What switching to it calls `entry` on a stack, whose contents are gone. It must not return.
 Context start_of(const Stack& stack, void (*entry)());
 
-/// Saves what runs now, and goes on with another.
-void switch_context(Context* saved, Context next);
+/// Saves what runs now, and goes on with another, which is on the stack `to`.
+void switch_context(Context* saved, Context next, const Stack& to);
+
+/// What `entry` must call first.
+void arrive_on_stack();
+
+/// The stack of the thread that calls, which is one of the system's.
+Stack own_stack();
 
 } // namespace torchext::cuda_on_host

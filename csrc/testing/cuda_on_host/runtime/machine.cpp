@@ -128,7 +128,7 @@ unsigned Machine::random(unsigned below) {
 bool Machine::is_on_host_stack(const void* address) const {
   // Of frames that called the launch: what a kernel is called by may be a variable there.
   constexpr size_t kFrames = 64 << 10;
-  return host_stack_ <= address && address < host_stack_ + kFrames;
+  return launch_frame_ <= address && address < launch_frame_ + kFrames;
 }
 
 void Machine::check(const Configuration& configuration) const {
@@ -215,7 +215,8 @@ void Machine::run_locked(
   call_ = call;
   data_ = data;
   parameters_ = parameters;
-  host_stack_ = static_cast<const char*>(__builtin_frame_address(0));
+  launch_frame_ = static_cast<const char*>(__builtin_frame_address(0));
+  host_stack_ = own_stack();
   error_.clear();
   steps_ = 0;
   ++launches_;
@@ -373,7 +374,7 @@ void Machine::leave(Ended why) {
   why_ = why;
   current = nullptr;
   Context nobody = nullptr;
-  switch_context(&nobody, host_);
+  switch_context(&nobody, host_, host_stack_);
   __builtin_unreachable();
 }
 
@@ -449,11 +450,12 @@ void Machine::begin_or_resume(Thread& next, Context* saved) {
     next.stack = take_stack();
     to = start_of(next.stack, &Machine::thread_main);
   }
-  switch_context(saved, to);
+  switch_context(saved, to, next.stack);
 }
 
 // Runs one thread after another, as long as they wait for nobody, on one stack.
 void Machine::thread_main() {
+  arrive_on_stack();
   Machine& all = machine();
   for (;;) {
     Thread& thread = *current;
@@ -555,7 +557,7 @@ void Machine::give_over(Thread& thread) {
     begin_or_resume(*next, &thread.context);
   } else {
     current = nullptr;
-    switch_context(&thread.context, host_);
+    switch_context(&thread.context, host_, host_stack_);
   }
 }
 

@@ -254,7 +254,8 @@ class Machine {
   void (*call_)(void*) = nullptr;
   void* data_ = nullptr;
   Range parameters_{};
-  const char* host_stack_ = nullptr;
+  const char* launch_frame_ = nullptr;
+  Stack host_stack_{nullptr, nullptr}; // where AddressSanitizer asks for it
   Context host_ = nullptr;
   Ended why_ = Ended::kBlock;
   std::string error_;
