@@ -3,6 +3,7 @@
 // CUDA's runtime on the test device: devices, launches, streams and events. Memory: cuda_memory.cpp.
 #include "architecture.h"
 #include "errors.h"
+#include "machine.h"
 #include "streams.h"
 #include "test_device.h"
 

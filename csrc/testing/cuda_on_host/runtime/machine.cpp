@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+//
+// Launches: what is checked first, the blocks of a grid, and errors. Which thread runs next is in
+// scheduler.cpp, what threads wait for in meetings.cpp.
 #include "machine.h"
 
 #include "accesses.h"
@@ -10,11 +13,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <iterator>
 #include <numeric>
 #include <sstream>
-#include <utility>
 
 namespace torchext::cuda_on_host {
 
@@ -22,42 +22,12 @@ thread_local Thread* current __attribute__((tls_model("initial-exec"))) = nullpt
 
 namespace {
 
-// Of a kernel's thread: what one of a GPU has at most is half of it, and frames of code that is
-// compiled to be looked at are larger.
-constexpr size_t kStackBytes = 1 << 20;
-// What a thread does before others come first, in blocks of code: enough for what waits for nobody,
-// and less for what may be waiting.
+// What a thread does before others come first, in blocks of code: enough for what waits for nobody.
 constexpr uint64_t kFirstTurn = 1 << 16;
-constexpr uint64_t kTurn = 1 << 12;
-// What it counts to have met others, and for a turn: it may be a loop that waits.
-constexpr uint64_t kMeetingSteps = 16;
-constexpr uint64_t kMeetingTurn = 1 << 12;
-// Of turns of a block's threads, before other blocks come first.
-constexpr unsigned kRounds = 4;
 // The writes of a thread of which one is interrupted.
 constexpr unsigned kInterruptedWrites = 3;
 // Of blocks that wait for each other, in memory at once.
 constexpr size_t kMostResident = 4096;
-
-// "0-7, 12"
-std::string lanes_text(unsigned lanes) {
-  std::ostringstream out;
-  const char* comma = "";
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    if ((lanes >> lane & 1) == 0) {
-      continue;
-    }
-    out << std::exchange(comma, ", ") << lane;
-    const unsigned first = lane;
-    while (lane + 1 < kWarpSize && (lanes >> (lane + 1) & 1) != 0) {
-      ++lane;
-    }
-    if (lane != first) {
-      out << '-' << lane;
-    }
-  }
-  return out.str();
-}
 
 // Sets a flag while it lives.
 class Flagged {
@@ -77,17 +47,6 @@ class Flagged {
 
 uint64_t volume(const dim3& size) {
   return uint64_t{size.x} * size.y * size.z;
-}
-
-// The lowest lane from `first` on, around, in one of two directions.
-unsigned lane_from(unsigned lanes, unsigned first, bool is_upward) {
-  if (is_upward) {
-    const unsigned turned = (lanes >> first) | (lanes << (kWarpSize - first) % kWarpSize);
-    return (first + static_cast<unsigned>(__builtin_ctz(first == 0 ? lanes : turned))) % kWarpSize;
-  }
-  const unsigned turn = (kWarpSize - 1 - first) % kWarpSize;
-  const unsigned turned = turn == 0 ? lanes : (lanes << turn) | (lanes >> (kWarpSize - turn));
-  return (first + kWarpSize - static_cast<unsigned>(__builtin_clz(turned))) % kWarpSize;
 }
 
 } // namespace
@@ -165,7 +124,7 @@ void Machine::check(const Configuration& configuration) const {
     const unsigned warps = static_cast<unsigned>((volume(block) + kWarpSize - 1) / kWarpSize);
     const unsigned room = limits.threads_per_multiprocessor / kWarpSize / warps;
     const uint64_t most = uint64_t{std::min<unsigned>(room, limits.blocks_per_multiprocessor)} *
-        limits.multiprocessors;
+                          limits.multiprocessors;
     if (volume(grid) > most) {
       refuse(
           "a cooperative launch has at most ",
@@ -359,415 +318,6 @@ Block* Machine::start_block(uint64_t number) {
   }
   block.shared.begin(layout_);
   return &block;
-}
-
-void Machine::enter(Block& block) {
-  why_ = Ended::kBlock;
-  block.rounds = 0;
-  if (Thread* first = next(block)) {
-    begin_or_resume(*first, &host_);
-    current = nullptr;
-  }
-}
-
-void Machine::leave(Ended why) {
-  why_ = why;
-  current = nullptr;
-  Context nobody = nullptr;
-  switch_context(&nobody, host_, host_stack_);
-  __builtin_unreachable();
-}
-
-Thread* Machine::take(Block& block, unsigned warp, unsigned lanes) {
-  Warp& from = block.warps[warp];
-  block.running = warp;
-  return take(block, from.threads[lane_from(lanes, from.first, from.is_upward)]);
-}
-
-Thread* Machine::take(Block& block, Thread& thread) {
-  Warp& from = thread.warp();
-  from.ready &= ~(1u << thread.lane());
-  if (from.ready == 0) {
-    block.ready_warps &= ~(1u << thread.number / kWarpSize);
-  }
-  return &thread;
-}
-
-// All threads that can run have had their turn, and have it again. Whether other blocks come first.
-bool Machine::end_round(Block& block) {
-  for (unsigned warps = block.tired_warps; warps != 0; warps &= warps - 1) {
-    Warp& warp = block.warps[__builtin_ctz(warps)];
-    warp.ready |= std::exchange(warp.tired, 0);
-  }
-  block.ready_warps |= std::exchange(block.tired_warps, 0);
-  return ++block.rounds >= kRounds && has_more_blocks_;
-}
-
-// The thread of the block that runs next; null where none can, and the reason in why_.
-Thread* Machine::next(Block& block) {
-  for (;;) {
-    if (const unsigned lanes = block.warps[block.running].ready) {
-      return take(block, block.running, lanes);
-    }
-    if (block.active_warps != 0 && settle_active(block)) {
-      continue;
-    }
-    if (unsigned warps = block.ready_warps) {
-      unsigned skipped = random(static_cast<unsigned>(__builtin_popcount(warps)));
-      while (skipped-- > 0) {
-        warps &= warps - 1;
-      }
-      block.running = static_cast<unsigned>(__builtin_ctz(warps));
-      continue;
-    }
-    if (block.tired_warps != 0) {
-      if (end_round(block)) {
-        why_ = Ended::kGaveWay;
-        return nullptr;
-      }
-      continue;
-    }
-    if (block.ended == block.size) {
-      why_ = Ended::kBlock;
-      return nullptr;
-    }
-    if (all_are_at_barrier(block)) {
-      release(block);
-      continue;
-    }
-    if (block.at_grid_barrier == block.size) {
-      why_ = Ended::kStalled;
-      return nullptr;
-    }
-    fail_of_stall(block);
-  }
-}
-
-void Machine::begin_or_resume(Thread& next, Context* saved) {
-  current = &next;
-  Context to = std::exchange(next.context, nullptr);
-  if (to == nullptr) {
-    next.stack = take_stack();
-    to = start_of(next.stack, &Machine::thread_main);
-  }
-  switch_context(saved, to, next.stack);
-}
-
-// Runs one thread after another, as long as they wait for nobody, on one stack.
-void Machine::thread_main() {
-  arrive_on_stack();
-  Machine& all = machine();
-  for (;;) {
-    Thread& thread = *current;
-    std::string thrown;
-    try {
-      all.call_(all.data_);
-    } catch (const std::exception& error) {
-      thrown = error.what();
-    } catch (...) {
-      thrown = "something that is no std::exception";
-    }
-    if (!thrown.empty()) {
-      all.fail("throws, which no kernel can: " + thrown);
-    }
-    all.ended(thread);
-    Block& block = *thread.block;
-    Thread* next = all.next(block);
-    if (next == nullptr) {
-      all.stacks_.push_back(thread.stack);
-      all.leave(all.why_);
-    }
-    if (next->context != nullptr) {
-      all.stacks_.push_back(thread.stack);
-      Context nobody = nullptr;
-      all.begin_or_resume(*next, &nobody);
-    }
-    next->stack = thread.stack;
-    current = next;
-  }
-}
-
-Stack Machine::take_stack() {
-  if (stacks_.empty()) {
-    all_stacks_.push_back(new_stack(kStackBytes));
-    return all_stacks_.back();
-  }
-  const Stack stack = stacks_.back();
-  stacks_.pop_back();
-  return stack;
-}
-
-// Of a thread that waited for others, who came.
-void Machine::make_ready(Thread& thread) {
-  thread.wait = Wait::kNothing;
-  thread.steps += kMeetingSteps;
-  thread.shorten_turn(kMeetingTurn);
-  if (thread.steps >= thread.turn_end) {
-    make_tired(thread);
-    return;
-  }
-  thread.warp().ready |= 1u << thread.lane();
-  thread.block->ready_warps |= 1u << thread.number / kWarpSize;
-}
-
-void Machine::make_tired(Thread& thread) {
-  thread.turn_end = thread.steps + kTurn;
-  thread.warp().tired |= 1u << thread.lane();
-  thread.block->tired_warps |= 1u << thread.number / kWarpSize;
-}
-
-void Machine::check_steps(const void* code) {
-  Thread& thread = *current;
-  steps_ += thread.steps - std::exchange(thread.counted, thread.steps);
-  if (steps_ < options.most_steps) {
-    return;
-  }
-  const std::string what = "goes on, and no thread has ended for " +
-      std::to_string(options.most_steps) + " steps";
-  if (code != nullptr) {
-    fail_at(what, code);
-  }
-  fail(what, thread.place);
-}
-
-void Machine::suspend() {
-  Thread& thread = *current;
-  thread.block->shared.check_written_twice(thread);
-  check_steps(nullptr);
-  const bool can_run = (thread.warp().ready >> thread.lane() & 1) != 0;
-  if (thread.wait == Wait::kNothing && can_run) { // all others were there
-    take(*thread.block, thread);
-    return;
-  }
-  give_over(thread);
-}
-
-void Machine::give_way() {
-  current->block->shared.check_written_twice(*current);
-  make_tired(*current);
-  give_over(*current);
-}
-
-void Machine::give_over(Thread& thread) {
-  Thread* next = this->next(*thread.block);
-  if (next == &thread) {
-    return;
-  }
-  if (next != nullptr) {
-    begin_or_resume(*next, &thread.context);
-  } else {
-    current = nullptr;
-    switch_context(&thread.context, host_, host_stack_);
-  }
-}
-
-void Machine::ended(Thread& thread) {
-  Block& block = *thread.block;
-  block.shared.check_written_twice(thread);
-  steps_ = 0;
-  thread.wait = Wait::kEnded;
-  ++block.ended;
-  Warp& warp = thread.warp();
-  warp.ended |= 1u << thread.lane();
-  // Lanes may wait for it that need not, now.
-  unsigned waiting = warp.waiting;
-  for (; waiting != 0; waiting &= waiting - 1) {
-    const auto lane = static_cast<unsigned>(__builtin_ctz(waiting));
-    if ((warp.waiting >> lane & 1) != 0) { // not settled with one before it
-      settle_meeting(warp, warp.threads[lane].mask, warp.threads[lane].name);
-    }
-  }
-}
-
-void Machine::arrive(Thread& thread) {
-  thread.wait = Wait::kBlock;
-  ++thread.block->at_barrier;
-}
-
-void Machine::arrive_at_grid_barrier(Thread& thread) {
-  thread.wait = Wait::kGrid;
-  ++thread.block->at_grid_barrier;
-}
-
-bool Machine::all_are_at_barrier(const Block& block) const {
-  const unsigned gone = options.may_leave_before_barriers ? block.ended : 0;
-  return block.at_barrier != 0 && block.at_barrier + gone == block.size;
-}
-
-// All threads are at a barrier: if it is one.
-void Machine::release(Block& block) {
-  const Thread* first = nullptr;
-  int count = 0;
-  for (Thread& thread : block.threads) {
-    if (thread.wait != Wait::kBlock) { // it has left
-      continue;
-    }
-    first = first == nullptr ? &thread : first;
-    if (!(thread.place == first->place)) {
-      current = &thread;
-      fail(
-          std::string("waits at ") + thread.name + "() while thread " + text_of(first->index) +
-              " waits at another, " + text_of(first->place),
-          thread.place);
-    }
-    count += thread.condition;
-  }
-  for (Thread& thread : block.threads) {
-    if (thread.wait == Wait::kBlock) {
-      thread.bits = static_cast<uint64_t>(count);
-      make_ready(thread);
-    }
-  }
-  block.at_barrier = 0;
-  ++block.epoch;
-}
-
-// Of each warp that has nothing else to do, the lanes that asked at one place which are active.
-bool Machine::settle_active(Block& block) {
-  bool is_settled = false;
-  for (unsigned warps = block.active_warps; warps != 0; warps &= warps - 1) {
-    const auto number = static_cast<unsigned>(__builtin_ctz(warps));
-    Warp& warp = block.warps[number];
-    if (warp.ready != 0) {
-      continue;
-    }
-    const Thread& first = warp.threads[__builtin_ctz(warp.active)];
-    unsigned lanes = 0;
-    for (unsigned left = warp.active; left != 0; left &= left - 1) {
-      const auto lane = static_cast<unsigned>(__builtin_ctz(left));
-      if (warp.threads[lane].place == first.place) {
-        lanes |= 1u << lane;
-      }
-    }
-    warp.active &= ~lanes;
-    if (warp.active == 0) {
-      block.active_warps &= ~(1u << number);
-    }
-    for (unsigned left = lanes; left != 0; left &= left - 1) {
-      Thread& thread = warp.threads[__builtin_ctz(left)];
-      thread.bits = lanes;
-      make_ready(thread);
-    }
-    is_settled = true;
-  }
-  return is_settled;
-}
-
-void Machine::meet(Thread& thread) {
-  Warp& warp = thread.warp();
-  const unsigned own = 1u << thread.lane();
-  if ((thread.mask & own) == 0) {
-    fail(
-        std::string("calls ") + thread.name + "() with a mask without its own lane, " +
-            std::to_string(thread.lane()),
-        thread.place);
-  }
-  thread.wait = Wait::kLanes;
-  warp.waiting |= own;
-  settle_meeting(warp, thread.mask, thread.name);
-}
-
-// Whether all lanes of a mask that have not ended are there; they then go on.
-bool Machine::settle_meeting(Warp& warp, unsigned mask, const char* name) {
-  const unsigned needed = mask & warp.alive();
-  if ((warp.waiting & needed) != needed) {
-    return false;
-  }
-  for (unsigned left = needed; left != 0; left &= left - 1) {
-    const Thread& thread = warp.threads[__builtin_ctz(left)];
-    if (thread.mask != mask || std::strcmp(thread.name, name) != 0) {
-      return false;
-    }
-  }
-  complete(warp, needed);
-  return true;
-}
-
-void Machine::complete(Warp& warp, unsigned lanes) {
-  uint64_t given[kWarpSize] = {};
-  unsigned true_lanes = 0;
-  for (unsigned left = lanes; left != 0; left &= left - 1) {
-    const auto lane = static_cast<unsigned>(__builtin_ctz(left));
-    given[lane] = warp.threads[lane].bits;
-    true_lanes |= static_cast<unsigned>(warp.threads[lane].condition) << lane;
-  }
-  warp.waiting &= ~lanes;
-  const Meeting meeting = warp.threads[__builtin_ctz(lanes)].meeting;
-  if (meeting == Meeting::kBarrier) {
-    for (unsigned left = lanes; left != 0; left &= left - 1) {
-      ++warp.threads[__builtin_ctz(left)].lane_ticket;
-    }
-    unsigned known[kWarpSize] = {};
-    for (unsigned left = lanes; left != 0; left &= left - 1) {
-      const auto lane = static_cast<unsigned>(__builtin_ctz(left));
-      for (unsigned other = 0; other < kWarpSize; ++other) {
-        known[other] = std::max(known[other], warp.known[lane][other]);
-      }
-      known[lane] = std::max(known[lane], warp.threads[lane].lane_ticket);
-    }
-    for (unsigned left = lanes; left != 0; left &= left - 1) {
-      std::memcpy(warp.known[__builtin_ctz(left)], known, sizeof(known));
-    }
-  }
-  for (unsigned left = lanes; left != 0; left &= left - 1) {
-    Thread& thread = warp.threads[__builtin_ctz(left)];
-    switch (meeting) {
-      case Meeting::kBarrier:
-        break;
-      case Meeting::kExchange:
-        // torch's own kernels read some that they do not use
-        if ((lanes >> thread.source & 1) == 0 && !options.may_read_absent_lanes &&
-            !is_of_torch(thread.place)) {
-          current = &thread;
-          fail(
-              std::string(thread.name) + "() reads lane " + std::to_string(thread.source) +
-                  ", which takes no part in it: the lanes that do are " + lanes_text(lanes),
-              thread.place);
-        }
-        thread.bits = (lanes >> thread.source & 1) != 0 ? given[thread.source] : ~uint64_t{0};
-        break;
-      case Meeting::kBallot:
-        thread.bits = true_lanes;
-        break;
-      case Meeting::kGather:
-        std::memcpy(thread.gathered, given, sizeof(given));
-        thread.bits = lanes;
-        break;
-    }
-    make_ready(thread);
-  }
-}
-
-void Machine::fail_of_stall(Block& block) {
-  // Who waits for the block, who is gone, and who waits for lanes that do not come.
-  for (Thread& thread : block.threads) {
-    if (thread.wait != Wait::kLanes) {
-      continue;
-    }
-    const Warp& warp = thread.warp();
-    current = &thread;
-    fail(
-        std::string("waits at ") + thread.name + "() for the lanes " + lanes_text(thread.mask) +
-            ", of which " + lanes_text(thread.mask & warp.alive() & ~warp.waiting) +
-            " wait elsewhere",
-        thread.place);
-  }
-  for (Thread& thread : block.threads) {
-    if (thread.wait != Wait::kBlock && thread.wait != Wait::kGrid) {
-      continue;
-    }
-    current = &thread;
-    std::ostringstream what;
-    what << "waits at " << thread.name << "()";
-    if (block.ended != 0) {
-      what << ", and " << block.ended << " of the block's " << block.size
-           << " threads have left the kernel before it";
-    } else {
-      what << " while other threads of the block wait for the whole grid";
-    }
-    fail(what.str(), thread.place);
-  }
-  TORCH_INTERNAL_ASSERT(false);
 }
 
 void Machine::fail(const std::string& what, std::optional<Place> place) {

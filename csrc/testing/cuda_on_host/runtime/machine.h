@@ -259,7 +259,7 @@ class Machine {
   Context host_ = nullptr;
   Ended why_ = Ended::kBlock;
   std::string error_;
-  uint64_t order_ = 0;        // of this launch
+  uint64_t order_ = 0;           // of this launch
   uint64_t steps_ = 0;           // since a thread ended
   bool has_more_blocks_ = false; // than the one that runs
   uint64_t launches_ = 0;
