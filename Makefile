@@ -7,6 +7,7 @@
 #   make upstream                                        all of PyTorch's derivatives, out of tree
 #   make ported                                          a library of others, with its own tests
 #   make fuzz                                            100,000 specs for the code generator
+#   make fuzz-expressions                                50,000 expressions against autograd
 #   make fuzz-operators                                  10,000 made-up operators against ATen's
 #   make mutants                                         500 changes of the code generator
 #   make cuda-mutants                                    60 changes of the CUDA kernels
@@ -31,7 +32,7 @@ given = $(filter command line environment,$(origin $(1)))
 CUDA_VENV := $(if $(call given,VENV),$(VENV),.venv-214)
 CUDA_TORCH := $(if $(call given,TORCH),$(TORCH),torch==2.14.1)
 
-.PHONY: venv build demo test test-slow test-cuda upstream ported fuzz fuzz-operators mutants cuda-mutants foreign-cuda sanitize leaks matrix lint clean FORCE
+.PHONY: venv build demo test test-slow test-cuda upstream ported fuzz fuzz-expressions fuzz-operators mutants cuda-mutants foreign-cuda sanitize leaks matrix lint clean FORCE
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.installed
@@ -94,6 +95,12 @@ FUZZ_CASES ?= 100000
 fuzz: $(VENV)/.installed
 	TORCHEXT_FUZZ_CASES=$(FUZZ_CASES) $(BIN)/python -m pytest -q --hypothesis-show-statistics \
 	    tests/fuzz/test_fuzz.py
+
+# Values, gradients and gradients of these; EXPRESSIONS says how many.
+EXPRESSIONS ?= 50000
+fuzz-expressions: $(VENV)/.installed
+	TORCHEXT_EXPRESSIONS=$(EXPRESSIONS) PYTHONPATH=. $(BIN)/python -m pytest -q \
+	    tests/fused/test_random_expressions.py
 
 # Built in batches, each 6 minutes on two cores; FUZZ_OPERATORS says how many operators.
 FUZZ_OPERATORS ?= 10000

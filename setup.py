@@ -50,6 +50,7 @@ if __name__ == "__main__":
         package_dir={"torchext.codegen": "codegen", "torchext.csrc": "csrc"},
         package_data={
             "torchext": ["py.typed"],
+            "torchext.codegen": ["fused/*.yaml"],
             # for the libraries of users: headers of generated code, what all libraries have alike,
             # and the test device
             "torchext.csrc": [

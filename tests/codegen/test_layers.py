@@ -19,7 +19,9 @@ from torchext.compat import version
 CODEGEN = Path(codegen.__file__).parent
 ROOT = CODEGEN.parent
 # Packages and the modules beside them: each may import those that stand before it.
-ORDER = ("errors", "schema", "spec", "cpp", "output", "plan", "formula", "analysis", "emit")
+ORDER = (
+    "errors", "schema", "spec", "fused", "cpp", "output", "plan", "formula", "analysis", "emit",
+)  # fmt: skip
 # What emitters import: how C++ is spelled, what to spell, and the values that a plan holds.
 FOR_EMITTERS = {"cpp", "output", "plan", "emit.spelling", "schema.schema", "spec.dtypes"}
 MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 320, 45

@@ -84,8 +84,9 @@ def test_rows_of_every_length_are_normalized_as_torch_does(gpu, columns, dtype):
 
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("offset", [-300, 300])
-def test_softmax_is_that_of_the_differences_to_the_greatest(gpu, offset, dim):
-    x = torch.randn(70, 33, generator=torch.Generator().manual_seed(6)) + offset
+@pytest.mark.parametrize("columns", [33, 900])  # of one warp, and of several
+def test_softmax_is_that_of_the_differences_to_the_greatest(gpu, columns, offset, dim):
+    x = torch.randn(70, columns, generator=torch.Generator().manual_seed(6)) + offset
     found = torch.ops.myns.softmax(x.to(gpu), dim).cpu()
     torch.testing.assert_close(found, torch.softmax(x, dim))
 

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Text to expressions: Python's syntax, an operator's arguments, and the functions of the table."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+
+from ..errors import did_you_mean
+from .constants import chosen, computed, joined, negated
+from .functions import CONDITIONS, SIGNS, functions
+from .tree import Call, Choice, IsMissing, Name, Number, Tree
+
+MOST_CHARACTERS = 20_000
+DEEPEST = 200  # so many expressions within one another
+# What an argument is: a tensor, one that may be missing, or a number that all elements share.
+KINDS = ("tensor", "tensor?", "number", "bool")
+
+
+class Mistake(Exception):
+    """What is wrong with an expression, at an offset of its text."""
+
+    def __init__(self, offset: int, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.offset, self.message, self.hint = offset, message, hint
+
+
+def read(text: str, arguments: Mapping[str, str], local: Mapping[str, Tree] = {}) -> Tree:
+    """The expression of a text; `local` are the values of names that it may use beside arguments.
+
+    Raises Mistake.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise Mistake(0, f"an expression has at most {MOST_CHARACTERS} characters; name its parts")
+    stripped = text.lstrip()
+    before = len(text) - len(stripped)
+    try:
+        root = ast.parse(stripped.rstrip(), mode="eval").body
+    except SyntaxError as error:
+        offset = max((error.offset or 1) - 1, 0)
+        raise Mistake(before + offset, f"not an expression: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise Mistake(0, "an expression that is nested too deeply") from None
+    reader = _Reader(stripped, arguments, local)
+    try:
+        return reader.value(root)
+    except Mistake as mistake:
+        mistake.offset += before
+        raise
+
+
+class _Reader:
+    """Reads one expression: a method for each kind of Python's."""
+
+    def __init__(
+        self, source: str, arguments: Mapping[str, str], local: Mapping[str, Tree]
+    ) -> None:
+        self.arguments, self.local = arguments, local
+        self.depth = 0
+        self.lines = source.split("\n")
+
+    def value(self, node: ast.expr) -> Tree:
+        """A number of each element, or a condition."""
+        method = getattr(self, type(node).__name__, None)
+        if method is None:
+            raise self.mistake(node, f"'{_shown(node)}' means nothing here")
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.mistake(node, "an expression that is nested too deeply; name its parts")
+        found: Tree = method(node)
+        self.depth -= 1
+        return found
+
+    def condition(self, node: ast.expr) -> Tree:
+        found = self.value(node)
+        if not self.is_condition(found):
+            message = f"'{_shown(node)}' is a number where a condition is needed"
+            raise self.mistake(node, message, "write '!= 0' behind it")
+        return found
+
+    def is_condition(self, tree: Tree) -> bool:
+        if isinstance(tree, Call):
+            known = functions().get(tree.function)
+            return tree.function in CONDITIONS or bool(known and known.is_condition)
+        if isinstance(tree, Choice):
+            return self.is_condition(tree.then) and self.is_condition(tree.other)
+        if isinstance(tree, Number):
+            return isinstance(tree.value, bool)
+        if isinstance(tree, Name):
+            return self.arguments.get(tree.name) == "bool"
+        return True
+
+    def mistake(self, node: ast.expr, message: str, hint: str | None = None) -> Mistake:
+        lines = self.lines[: node.lineno - 1]
+        line = self.lines[node.lineno - 1].encode()[: node.col_offset].decode()
+        return Mistake(sum(len(before) + 1 for before in lines) + len(line), message, hint)
+
+    def Name(self, node: ast.Name) -> Tree:
+        if node.id in self.local:
+            return self.local[node.id]
+        kind = self.arguments.get(node.id)
+        if kind is None:
+            known = [*self.arguments, *self.local]
+            hint = did_you_mean(node.id, known) or did_you_mean(node.id, known, "the names are")
+            raise self.mistake(node, f"unknown name '{node.id}'", hint)
+        if kind not in KINDS:
+            raise self.mistake(node, f"an expression cannot use '{node.id}', which is a '{kind}'")
+        return Name(node.id)
+
+    def Constant(self, node: ast.Constant) -> Tree:
+        value = node.value
+        if type(value) not in (bool, int, float):
+            raise self.mistake(node, f"'{_shown(node)}' is no number")
+        if isinstance(value, float) and not math.isfinite(value) or abs(value) >= 2**63:
+            raise self.mistake(node, f"'{_shown(node)}' is too large")
+        return Number(value)
+
+    def UnaryOp(self, node: ast.UnaryOp) -> Tree:
+        if isinstance(node.op, ast.Not):
+            return negated(self.condition(node.operand))
+        if not isinstance(node.op, ast.USub):
+            raise self.mistake(node, f"'{_shown(node)}' means nothing here")
+        operand = self.value(node.operand)
+        if isinstance(operand, Number) and not isinstance(operand.value, bool):
+            return Number(-operand.value)
+        return Call("-x", (operand,))
+
+    def BinOp(self, node: ast.BinOp) -> Tree:
+        sign = SIGNS.get(type(node.op))
+        if sign is None:
+            raise self.mistake(node, f"'{_shown(node)}' is none of + - * / ** %")
+        return self.of_numbers(node, sign, (self.value(node.left), self.value(node.right)))
+
+    def of_numbers(self, node: ast.expr, sign: str, both: tuple[Tree, ...]) -> Tree:
+        """An operator on two values, computed where both are written out."""
+        left, right = both
+        if sign in ("/", "%") and isinstance(right, Number) and not right.value:
+            raise self.mistake(node, "a division by zero")
+        if not (isinstance(left, Number) and isinstance(right, Number)):
+            return Call(sign, both)
+        found = computed(sign, left, right)
+        if found is None:
+            raise self.mistake(node, f"'{_shown(node)}' is no number, or is too large")
+        return found
+
+    def Compare(self, node: ast.Compare) -> Tree:
+        if len(node.ops) != 1:
+            raise self.mistake(node, "one comparison at a time", "join them with 'and'")
+        operator, right = node.ops[0], node.comparators[0]
+        if isinstance(operator, (ast.Is, ast.IsNot)):
+            return self._is_none(node, right)
+        sign = SIGNS.get(type(operator))
+        if sign is None:
+            raise self.mistake(node, f"'{_shown(node)}' is no comparison of numbers")
+        both = self.value(node.left), self.value(right)
+        if isinstance(both[0], Number) and isinstance(both[1], Number):
+            return computed(sign, both[0], both[1]) or Call(sign, both)
+        return Call(sign, both)
+
+    def _is_none(self, node: ast.Compare, right: ast.expr) -> Tree:
+        if not isinstance(right, ast.Constant) or right.value is not None:
+            raise self.mistake(right, "'is' compares with None only")
+        name = node.left.id if isinstance(node.left, ast.Name) else ""
+        if self.arguments.get(name) != "tensor?":
+            message = f"'{_shown(node.left)}' is no argument that may be missing"
+            raise self.mistake(node.left, message)
+        found = IsMissing(name)
+        return found if isinstance(node.ops[0], ast.Is) else negated(found)
+
+    def BoolOp(self, node: ast.BoolOp) -> Tree:
+        sign = SIGNS[type(node.op)]
+        first, *rest = [self.condition(value) for value in node.values]
+        for other in rest:
+            first = joined(sign, first, other)
+        return first
+
+    def IfExp(self, node: ast.IfExp) -> Tree:
+        condition = self.condition(node.test)
+        return chosen(condition, self.value(node.body), self.value(node.orelse))
+
+    def Call(self, node: ast.Call) -> Tree:
+        name = node.func.id if isinstance(node.func, ast.Name) else _shown(node.func)
+        function = functions().get(name)
+        if function is not None and function.is_reduction:
+            message = f"'{name}' makes one number of many: elements are computed one by one"
+            raise self.mistake(node, message)
+        if function is None:
+            known = [n for n, f in functions().items() if n.isidentifier() and not f.is_reduction]
+            hint = did_you_mean(name, known) or did_you_mean(name, known, "the functions are")
+            raise self.mistake(node, f"'{name}' is no function of an expression", hint)
+        given = dict(zip(function.arguments, map(self.value, node.args)))
+        for keyword in node.keywords:
+            if keyword.arg not in function.arguments or keyword.arg in given:
+                raise self.mistake(keyword.value, f"'{name}' has no other '{keyword.arg}'")
+            given[str(keyword.arg)] = self.value(keyword.value)
+        count = len(function.arguments)
+        defaults = dict(
+            zip(function.arguments[count - len(function.defaults) :], function.defaults)
+        )
+        given = {**defaults, **given}
+        if len(node.args) > count or given.keys() != set(function.arguments):
+            wanted = ", ".join(function.arguments)
+            raise self.mistake(node, f"'{name}' takes ({wanted}), got {len(node.args)} arguments")
+        return Call(name, tuple(given[argument] for argument in function.arguments))
+
+
+def _shown(node: ast.expr) -> str:
+    words = ast.unparse(node)
+    return words if len(words) <= 60 else f"{words[:57]}..."

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An expression of elements as a value. Equal parts are equal values, so what stands several times
+in an expression is computed once.
+
+Whatever is derived from an expression is one again, in the same language: `text` writes it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Name:
+    """An argument of the operator, or the value of another expression."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """A number or a bool that is written out: 1, 1.0 and True are three of them."""
+
+    value: bool | int | float
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Number) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[type, str]:
+        return type(self.value), repr(self.value)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function or an operator of the language, which `functions.yaml` lists."""
+
+    function: str
+    arguments: tuple[Tree, ...]
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash((self.function, self.arguments))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of two values, by a condition."""
+
+    condition: Tree
+    then: Tree
+    other: Tree
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash((self.condition, self.then, self.other))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(frozen=True)
+class IsMissing:
+    """Whether an optional argument is not given, which is known when the operator is called."""
+
+    name: str
+
+
+Tree = Name | Number | Call | Choice | IsMissing
+
+# How tightly operators bind, the loosest first, as in Python.
+_LEVELS = {
+    "or": 1, "and": 2, "not": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "==": 4, "!=": 4,
+    "+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "-x": 7, "**": 8,
+}  # fmt: skip
+_CHOICE, _ATOM = 0, 9
+OPERATORS = frozenset(_LEVELS)
+
+
+def parts(tree: Tree) -> tuple[Tree, ...]:
+    """The expressions that one is made of."""
+    if isinstance(tree, Call):
+        return tree.arguments
+    if isinstance(tree, Choice):
+        return (tree.condition, tree.then, tree.other)
+    return ()
+
+
+def in_order(*trees: Tree) -> list[Tree]:
+    """Every different part of expressions, each behind those that it is made of."""
+    found: dict[Tree, None] = {}
+    waiting: list[tuple[Tree, Iterator[Tree]]] = []
+    for root in trees:
+        waiting.append((root, iter(parts(root))))
+        while waiting:
+            tree, left = waiting[-1]
+            part = next((p for p in left if p not in found), None)
+            if part is None:
+                waiting.pop()
+                found.setdefault(tree)
+            else:
+                waiting.append((part, iter(parts(part))))
+    return list(found)
+
+
+def replaced(tree: Tree, values: dict[str, Tree]) -> Tree:
+    """The expression with other values in the place of names."""
+    made: dict[Tree, Tree] = {}
+    for part in in_order(tree):
+        if isinstance(part, Name):
+            made[part] = values.get(part.name, part)
+        elif isinstance(part, Call):
+            made[part] = Call(part.function, tuple(made[a] for a in part.arguments))
+        elif isinstance(part, Choice):
+            made[part] = Choice(made[part.condition], made[part.then], made[part.other])
+        else:
+            made[part] = part
+    return made[tree]
+
+
+def names(*trees: Tree) -> list[str]:
+    """The names that expressions read, each once."""
+    found = [p.name for p in in_order(*trees) if isinstance(p, (Name, IsMissing))]
+    return list(dict.fromkeys(found))
+
+
+def text(tree: Tree) -> str:
+    """The expression as it is written in a spec."""
+    made: dict[Tree, tuple[str, int]] = {}
+    for part in in_order(tree):
+        made[part] = _written(part, made)
+    return made[tree][0]
+
+
+def _written(tree: Tree, made: dict[Tree, tuple[str, int]]) -> tuple[str, int]:
+    """A part, whose own parts are written, and how tightly it binds."""
+
+    def within(part: Tree, level: int) -> str:
+        words, own = made[part]
+        return words if own >= level else f"({words})"
+
+    if isinstance(tree, Name):
+        return tree.name, _ATOM
+    if isinstance(tree, Number):
+        is_negative = not isinstance(tree.value, bool) and tree.value < 0
+        return repr(tree.value), _LEVELS["-x"] if is_negative else _ATOM
+    if isinstance(tree, IsMissing):
+        return f"{tree.name} is None", _LEVELS["<"]
+    if isinstance(tree, Choice):
+        condition = within(tree.condition, _CHOICE + 1)
+        then, other = within(tree.then, _CHOICE + 1), within(tree.other, _CHOICE)
+        return f"{then} if {condition} else {other}", _CHOICE
+    level = _LEVELS.get(tree.function)
+    if level is None:
+        return f"{tree.function}({', '.join(made[a][0] for a in tree.arguments)})", _ATOM
+    if len(tree.arguments) == 1:
+        sign = "-" if tree.function == "-x" else f"{tree.function} "
+        return f"{sign}{within(tree.arguments[0], level)}", level
+    left, right = tree.arguments
+    is_right_bound = tree.function == "**"
+    first = within(left, level + (is_right_bound or level == _LEVELS["<"]))
+    second = within(right, level if is_right_bound else level + 1)
+    return f"{first} {tree.function} {second}", level

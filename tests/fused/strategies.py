@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random expressions, as a spec has them."""
+
+from hypothesis import strategies as st
+
+from codegen.fused.functions import functions
+
+NAMES = ("x", "y", "z")
+_LEAVES = st.one_of(
+    st.sampled_from(NAMES),
+    st.sampled_from(["1", "2", "0.5", "-1.5", "3", "0"]),
+)
+_CALLED = sorted(n for n, f in functions().items() if n.isidentifier() and not f.is_reduction)
+
+
+def _call(name: str, inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    function = functions()[name]
+    count = len(function.arguments) - len(function.defaults)
+    return st.lists(inner, min_size=count, max_size=count).map(
+        lambda given: f"{name}({', '.join(given)})"
+    )
+
+
+def _conditions(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    signs = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
+    one = st.builds(lambda a, s, b: f"({a}) {s} ({b})", inner, signs, inner)
+    joined = st.builds(lambda a, w, b: f"{a} {w} {b}", one, st.sampled_from(["and", "or"]), one)
+    return st.one_of(one, joined, one.map(lambda text: f"not ({text})"))
+
+
+def _deeper(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    numbers = [n for n in _CALLED if not functions()[n].is_condition]
+    return st.one_of(
+        st.builds(lambda a, s, b: f"({a}) {s} ({b})", inner, st.sampled_from("+-*/"), inner),
+        st.builds(lambda a, n: f"({a}) ** {n}", inner, st.sampled_from([2, 3])),
+        inner.map(lambda a: f"-({a})"),
+        st.sampled_from(numbers).flatmap(lambda name: _call(name, inner)),
+        st.builds(
+            lambda a, c, b: f"({a}) if {c} else ({b})", inner, _conditions(inner), inner
+        ),
+    )  # fmt: skip
+
+
+EXPRESSIONS = st.recursive(_LEAVES, _deeper, max_leaves=12)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What expressions are worth, computed with torch's own operators."""
+
+import functools
+
+import torch
+from torch.nn import functional as F
+
+from codegen.fused.tree import Call, Choice, IsMissing, Name, Number, in_order
+
+FUNCTIONS = {
+    "+": torch.add, "-": torch.sub, "*": torch.mul, "/": torch.div, "%": torch.remainder,
+    "**": torch.pow, "-x": torch.neg,
+    "<": torch.lt, "<=": torch.le, ">": torch.gt, ">=": torch.ge, "==": torch.eq, "!=": torch.ne,
+    "and": torch.logical_and, "or": torch.logical_or, "not": torch.logical_not,
+    "log_sigmoid": F.logsigmoid, "silu": F.silu, "gelu": F.gelu, "mish": F.mish,
+    "gelu_tanh": functools.partial(F.gelu, approximate="tanh"), "softplus": F.softplus,
+    "hardswish": F.hardswish, "lerp": torch.lerp,
+}  # fmt: skip
+
+
+def as_tensor(value, like):
+    return value if isinstance(value, torch.Tensor) else torch.full_like(like, value)
+
+
+def called(name, values, like):
+    """A function of the language, by torch's of this name."""
+    if name == "softplus":
+        return F.softplus(as_tensor(values[0], like), *map(float, values[1:]))
+    if name == "clamp":
+        return torch.clamp(*(as_tensor(v, like) for v in values))
+    function = FUNCTIONS.get(name) or getattr(torch, name)
+    if all(not isinstance(v, torch.Tensor) for v in values):
+        values = [as_tensor(values[0], like), *values[1:]]
+    if name in ("-", "/", "+", "*", "%", "**", "<", "<=", ">", ">=", "==", "!="):
+        if not isinstance(values[0], torch.Tensor) and name != "**":
+            values = [as_tensor(values[0], like), *values[1:]]
+        return function(*values)
+    return function(*(as_tensor(v, like) for v in values))
+
+
+def value_of(tree, given):
+    """What an expression is worth for these tensors, by name."""
+    like = next(v for v in given.values() if isinstance(v, torch.Tensor)).detach()
+    made = {}
+    for part in in_order(tree):
+        if isinstance(part, Name):
+            made[part] = given[part.name]
+        elif isinstance(part, Number):
+            made[part] = part.value
+        elif isinstance(part, IsMissing):
+            made[part] = given[part.name] is None
+        elif isinstance(part, Choice):
+            condition = made[part.condition]
+            if not isinstance(condition, torch.Tensor):
+                made[part] = made[part.then if condition else part.other]
+            else:
+                both = (as_tensor(made[p], like) for p in (part.then, part.other))
+                made[part] = torch.where(condition, *both)
+        elif isinstance(part, Call):
+            made[part] = called(part.function, [made[a] for a in part.arguments], like)
+    return as_tensor(made[tree], like)
