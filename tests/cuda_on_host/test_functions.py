@@ -3,6 +3,7 @@
 
 import re
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -192,6 +193,23 @@ def test_a_librarys_own_operators_of_halves_and_numbers_that_are_too_large(run):
         448.0,
     ]  # and not nan, which torch's type makes of it
     assert compared.tolist() == [3.0, 2.0, 3.0, 2.0]
+
+
+def as_half(x):
+    """Numbers of 64 bits, each rounded once to one of 16."""
+    return torch.tensor([struct.unpack("<e", struct.pack("<e", v))[0] for v in x.tolist()])
+
+
+def test_halves_are_multiplied_and_added_with_one_rounding(run):
+    x = torch.randn(60)
+    found, positive, of_pair, whole = run("fused halves", x).unbind(1)
+    a = x.half().double()
+    b, c = a.roll(-1), a.roll(-2)
+    assert torch.equal(found, as_half(a * b + c))
+    assert not torch.equal(found, (a.float() * b.float()).half().float() + c.float())
+    assert torch.equal(positive, as_half(a * b + c).clamp(min=0))
+    assert torch.equal(of_pair, as_half(a * c + b))
+    assert torch.equal(whole, (a.ceil() + b.round()).float())
 
 
 def test_complex_numbers_and_code_for_a_device_alone(run):

@@ -207,6 +207,20 @@ __global__ void halves(const float* x, float* y, int n) {
   }
 }
 
+__global__ void fused_halves(const float* x, float* y, int n) {
+  const int i = threadIdx.x;
+  if (i < n) {
+    const __half a = __float2half(x[i]);
+    const __half b = __float2half(x[(i + 1) % n]);
+    const __half c = __float2half(x[(i + 2) % n]);
+    const __half2 both = __hfma2(__half2half2(a), __halves2half2(b, c), __halves2half2(c, b));
+    y[4 * i] = __half2float(__hfma(a, b, c));
+    y[4 * i + 1] = __half2float(__hfma_relu(a, b, c));
+    y[4 * i + 2] = __high2float(both);
+    y[4 * i + 3] = __half2float(__hadd(hceil(a), hrint(b)));
+  }
+}
+
 __global__ void complex_numbers(const float* x, float* y, int n) {
   const int i = threadIdx.x;
   if (i < n) {
@@ -399,7 +413,7 @@ at::Tensor cuda_kernels::native::functions_cuda(
     return y;
   }
   const bool is_of_four = wanted == "rounded" || wanted == "inverse" || wanted == "groups" ||
-                          wanted == "halves" || wanted == "complex";
+                          wanted == "halves" || wanted == "fused halves" || wanted == "complex";
   at::Tensor y = is_of_four ? at::empty({n, 4}, x.options()) : at::zeros({n}, x.options());
   const float* from = x.const_data_ptr<float>();
   float* to = y.mutable_data_ptr<float>();
@@ -418,6 +432,8 @@ at::Tensor cuda_kernels::native::functions_cuda(
     groups<<<1, kThreads, 0, stream>>>(from, to, n);
   } else if (wanted == "halves") {
     halves<<<1, kThreads, 0, stream>>>(from, to, n);
+  } else if (wanted == "fused halves") {
+    fused_halves<<<1, kThreads, 0, stream>>>(from, to, n);
   } else if (wanted == "complex") {
     complex_numbers<<<1, kThreads, 0, stream>>>(from, to, n);
   } else if (wanted == "bounded") {

@@ -198,9 +198,14 @@ void look_at_other(
     count(nbytes, writes, is_atomic);
     return;
   }
-  if (const auto known = host_memory().find(address)) {
-    if (address + nbytes > known->begin + known->nbytes) {
-      fail_out_of_bounds({known->begin, known->nbytes, false, 0}, address, nbytes, writes, code);
+  const auto given_to_both = host_memory().find(address);
+  const auto fail_behind_it = [&] {
+    const OpenBlock block{given_to_both->begin, given_to_both->nbytes, false, 0};
+    fail_out_of_bounds(block, address, nbytes, writes, code);
+  };
+  if (given_to_both.has_value() && address < given_to_both->begin + given_to_both->nbytes) {
+    if (address + nbytes > given_to_both->begin + given_to_both->nbytes) {
+      fail_behind_it();
     }
     return;
   }
@@ -212,6 +217,9 @@ void look_at_other(
   const bool is_of_the_launch = !writes && machine().is_on_host_stack(address);
   if (is_of_the_launch ? is_pointer_to_code(address, nbytes) : segment_of(address) != nullptr) {
     return;
+  }
+  if (given_to_both.has_value()) {
+    fail_behind_it();
   }
   for (const auto& thread : current->block->threads) {
     if (thread.stack.contains(address) && thread.wait != Wait::kEnded) {
