@@ -80,7 +80,7 @@ def _formula(name: str, index: int) -> Tree | None:
     if function is None or name in CONDITIONS:
         return None
     text = function.formulas.get(function.arguments[index])
-    known = dict.fromkeys((*function.arguments, "grad", "result"), "number")
+    known = dict.fromkeys((*function.arguments, "grad", "result"), "float")
     return None if text is None else read(text, known)
 
 

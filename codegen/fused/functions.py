@@ -32,6 +32,7 @@ class Function:
     formulas: dict[str, str]
     is_condition: bool = False
     is_reduction: bool = False
+    is_real: bool = False  # of integers it makes floats
 
 
 @functools.cache
@@ -52,12 +53,12 @@ def functions() -> dict[str, Function]:
 def _function(head: ast.expr, kind: str, formulas: dict[str, str]) -> Function:
     if isinstance(head, ast.BinOp):
         names = tuple(ast.unparse(side) for side in (head.left, head.right))
-        return Function(SIGNS[type(head.op)], names, (), formulas)
+        return Function(SIGNS[type(head.op)], names, (), formulas, is_real=kind == "real")
     if isinstance(head, ast.UnaryOp):
         return Function(SIGNS[type(head.op)], (ast.unparse(head.operand),), (), formulas)
     assert isinstance(head, ast.Call)
     names = tuple(ast.unparse(a) for a in head.args) + tuple(str(k.arg) for k in head.keywords)
     defaults = tuple(Number(ast.literal_eval(k.value)) for k in head.keywords)
     name = ast.unparse(head.func)
-    is_condition, is_reduction = kind == "condition", kind == "reduction"
-    return Function(name, names, defaults, formulas, is_condition, is_reduction)
+    kinds = (kind == known for known in ("condition", "reduction", "real"))
+    return Function(name, names, defaults, formulas, *kinds)

@@ -15,7 +15,7 @@ from .tree import Call, Choice, IsMissing, Name, Number, Tree
 MOST_CHARACTERS = 20_000
 DEEPEST = 200  # so many expressions within one another
 # What an argument is: a tensor, one that may be missing, or a number that all elements share.
-KINDS = ("tensor", "tensor?", "number", "bool")
+KINDS = ("tensor", "tensor?", "Scalar", "float", "int", "bool")
 
 
 class Mistake(Exception):

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The dtype of an expression: which tensors are promoted, and how far up, as an operator of ATen
+that takes them all does.
+
+Tensors are promoted together first, as TensorIterator promotes its inputs; a function of real
+numbers or a number of another kind then makes integers floats, or bools integers. What is in a
+condition alone decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from .functions import CONDITIONS, functions
+from .tree import Call, Choice, IsMissing, Name, Number, Tree, in_order
+
+
+class Category(IntEnum):
+    """Of dtypes, the lower ones promoted to the higher."""
+
+    BOOL = 0
+    INTEGER = 1
+    FLOAT = 2
+
+
+_OF_NUMBERS = {bool: Category.BOOL, int: Category.INTEGER, float: Category.FLOAT}
+_OF_KINDS = {"bool": Category.BOOL, "int": Category.INTEGER, "float": Category.FLOAT}
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """A dtype that is known when the operator is called.
+
+    tensors, numbers: the names of those that are promoted; numbers are Scalars of any kind.
+    least: the category that the result has at least.
+    is_bool: a condition, whatever it compares.
+    """
+
+    tensors: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    least: Category = Category.BOOL
+    is_bool: bool = False
+
+
+def dtype_of(tree: Tree, kinds: Mapping[str, str]) -> Dtype:
+    """The dtype of an expression of arguments of these kinds."""
+    made: dict[Tree, Dtype] = {}
+    for part in in_order(tree):
+        made[part] = _dtype(part, made, kinds)
+    return made[tree]
+
+
+def _dtype(tree: Tree, made: Mapping[Tree, Dtype], kinds: Mapping[str, str]) -> Dtype:
+    if isinstance(tree, Name):
+        kind = kinds[tree.name]
+        if kind in ("tensor", "tensor?"):
+            return Dtype(tensors=(tree.name,))
+        return Dtype(least=_OF_KINDS[kind]) if kind in _OF_KINDS else Dtype(numbers=(tree.name,))
+    if isinstance(tree, Number):
+        return Dtype(least=_OF_NUMBERS[type(tree.value)])
+    if isinstance(tree, Choice):
+        return _promoted(made[tree.then], made[tree.other])
+    if isinstance(tree, IsMissing) or tree.function in CONDITIONS:
+        return Dtype(is_bool=True)
+    assert isinstance(tree, Call)
+    function = functions()[tree.function]
+    if function.is_condition:
+        return Dtype(is_bool=True)
+    found = _promoted(*(made[part] for part in tree.arguments))
+    least = Category.FLOAT if function.is_real else found.least
+    return Dtype(found.tensors, found.numbers, least)
+
+
+def _promoted(*several: Dtype) -> Dtype:
+    """Values of several dtypes together; of conditions alone a condition."""
+    return Dtype(
+        tuple(dict.fromkeys(name for one in several for name in one.tensors)),
+        tuple(dict.fromkeys(name for one in several for name in one.numbers)),
+        max(one.least for one in several),
+        all(one.is_bool for one in several),
+    )
