@@ -112,6 +112,12 @@ struct Running {
   }
 };
 
+// What stands behind it in a kernel's shared memory is aligned, as with CUB's own.
+using Transposed = cub::BlockLoad<float, kThreads, kItems, cub::BLOCK_LOAD_WARP_TRANSPOSE>;
+static_assert(sizeof(Transposed::TempStorage) >= kThreads * kItems * sizeof(float));
+static_assert(sizeof(Transposed::TempStorage) % 16 == 0 && alignof(Transposed::TempStorage) == 16);
+static_assert(sizeof(cub::BlockReduce<float, kThreads>::TempStorage) % 16 == 0);
+
 __global__ void cub_items(const float* x, float* y, int n) {
   using Load = cub::BlockLoad<float, kThreads, kItems, cub::BLOCK_LOAD_WARP_TRANSPOSE>;
   using Store = cub::BlockStore<float, kThreads, kItems, cub::BLOCK_STORE_WARP_TRANSPOSE>;

@@ -42,7 +42,8 @@ namespace detail {
 template <typename T, int kCount>
 struct Values {
   static_assert(std::is_trivially_copyable_v<T>, "of plain values");
-  alignas(T) unsigned char bytes[kCount * sizeof(T)];
+  // as much as CUB's: what a kernel puts behind it may rely on that
+  alignas(T) alignas(16) unsigned char bytes[kCount * sizeof(T)];
 
   T& at(int i) {
     return reinterpret_cast<T*>(bytes)[i];
@@ -367,8 +368,15 @@ class WarpScan {
   TempStorage& storage_;
 };
 
-/// Every thread's items, of memory in which they follow one another, or in stripes. (CUB's own go by
-/// way of shared memory, for speed alone.)
+namespace detail {
+
+/// What goes by way of shared memory in CUB, for speed alone, takes as much of it here.
+template <typename T, int kCount, bool kIsTransposed>
+using ItemStorage = std::conditional_t<kIsTransposed, Values<T, kCount>, Values<char, 1>>;
+
+} // namespace detail
+
+/// Every thread's items, of memory in which they follow one another, or in stripes.
 template <
     typename T,
     int kX,
@@ -381,7 +389,8 @@ class BlockLoad {
   static constexpr int kThreads = kX * kY * kZ;
 
  public:
-  struct TempStorage {};
+  using TempStorage =
+      detail::ItemStorage<T, kThreads * kItems, (kAlgorithm >= BLOCK_LOAD_TRANSPOSE)>;
 
   BlockLoad() = default;
   explicit BlockLoad(TempStorage& /*storage*/) {}
@@ -425,7 +434,8 @@ class BlockStore {
   static constexpr int kThreads = kX * kY * kZ;
 
  public:
-  struct TempStorage {};
+  using TempStorage =
+      detail::ItemStorage<T, kThreads * kItems, (kAlgorithm >= BLOCK_STORE_TRANSPOSE)>;
 
   BlockStore() = default;
   explicit BlockStore(TempStorage& /*storage*/) {}
