@@ -10,9 +10,9 @@ is not named in KNOWN, or one named there does not.
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
-import tarfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,8 +55,7 @@ def fetched(package: str, version: str) -> Path:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         command += ["--no-build-isolation", "--no-binary", ":all:", f"{package}=={version}"]
         subprocess.run(command, cwd=FOLDER, check=True)
-        with tarfile.open(next(FOLDER.glob(f"{package}-{version}.tar.gz"))) as archive:
-            archive.extractall(FOLDER, filter="data")
+        shutil.unpack_archive(next(FOLDER.glob(f"{package}-{version}.tar.gz")), FOLDER)
     return folder
 
 
