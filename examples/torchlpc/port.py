@@ -17,7 +17,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import time
 from pathlib import Path
 
@@ -64,8 +63,7 @@ def unpack(archive: Path, name: str) -> Path:
     """A fresh copy of the package in a folder of that name."""
     folder = WORK / name
     shutil.rmtree(folder, ignore_errors=True)
-    with tarfile.open(archive) as file:
-        file.extractall(folder, filter="data")
+    shutil.unpack_archive(archive, folder)
     (inner,) = folder.iterdir()
     return inner
 
