@@ -39,5 +39,12 @@ def run(device):
     return run_on_device
 
 
+@pytest.fixture(params=[None, 0, 5], ids=lambda order: f"order {order}")
+def order(request, device):
+    """Of warps and blocks: another one for each launch, their own, and one that stays."""
+    with cuda_on_host.schedule(order=request.param):
+        yield request.param
+
+
 def pytest_collection_finish(session):
     load_for(HERE, session)

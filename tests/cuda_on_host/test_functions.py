@@ -10,17 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from torchext.testing import cuda_on_host
 from torchext.toolchain import csrc, cuda
 
 HERE = Path(__file__).parent
 TOOLKIT = Path(cuda.find_toolkit() or "/no/toolkit") / "include"
-
-
-@pytest.fixture(params=[None, 0, 3], ids=lambda order: f"order {order}")
-def order(request, device):
-    with cuda_on_host.schedule(order=request.param):
-        yield request.param
 
 
 @pytest.fixture

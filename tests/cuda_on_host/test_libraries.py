@@ -4,20 +4,12 @@
 import pytest
 import torch
 
-from torchext.testing import cuda_on_host
-
 DTYPES = [
     torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
     torch.float32, torch.float64,
 ]  # fmt: skip
 NUMBER_OF = {torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4}
 NUMBER_OF |= {torch.float16: 5, torch.float32: 6, torch.float64: 7, torch.bfloat16: 15}
-
-
-@pytest.fixture(params=[None, 0, 5], ids=lambda order: f"order {order}")
-def order(request, device):
-    with cuda_on_host.schedule(order=request.param):
-        yield request.param
 
 
 @pytest.fixture

@@ -48,6 +48,15 @@ struct Values {
   T& at(int i) {
     return reinterpret_cast<T*>(bytes)[i];
   }
+  /// Of so many of them, in their order.
+  template <typename Op>
+  T folded(int count, Op op) {
+    T result = at(0);
+    for (int i = 1; i < count; ++i) {
+      result = op(result, at(i));
+    }
+    return result;
+  }
 };
 
 // Storage that a primitive has of its own, for each place in the code and each block.
@@ -95,11 +104,7 @@ class BlockReduce {
     const int rank = detail::block_rank();
     storage_.at(rank) = value;
     ::torchext::cuda_on_host::barrier("BlockReduce", true, file, line);
-    T result = value;
-    for (int i = 1; rank == 0 && i < valid; ++i) {
-      result = op(result, storage_.at(i));
-    }
-    return result;
+    return rank == 0 ? storage_.folded(valid, op) : value;
   }
   template <int N, typename Op>
   T Reduce(const T (&values)[N], Op op, TORCHEXT_HERE) {
@@ -139,42 +144,42 @@ class BlockScan {
   void InclusiveScan(const T (&values)[N], T (&results)[N], Op op, TORCHEXT_HERE) {
     share(detail::folded_items(values, op), file, line);
     const int rank = detail::block_rank();
-    T running = rank == 0 ? values[0] : op(folded(rank, op), values[0]);
+    T running = rank == 0 ? values[0] : op(storage_.folded(rank, op), values[0]);
     write(values, results, running, op);
   }
   template <int N, typename Op>
   void InclusiveScan(const T (&values)[N], T (&results)[N], Op op, T& total, TORCHEXT_HERE) {
     InclusiveScan(values, results, op, file, line);
-    total = folded(kThreads, op);
+    total = storage_.folded(kThreads, op);
   }
   /// `prefix(total)` is called by all threads of the first warp, and what it returns to the first
   /// comes before all values.
   template <int N, typename Op, typename Prefix, TORCHEXT_IF_CALLED(Prefix, T)>
   void InclusiveScan(const T (&values)[N], T (&results)[N], Op op, Prefix& prefix, TORCHEXT_HERE) {
     share(detail::folded_items(values, op), file, line);
-    const T before = before_block(folded(kThreads, op), prefix, file, line);
+    const T before = before_block(storage_.folded(kThreads, op), prefix, file, line);
     const int rank = detail::block_rank();
-    const T running = rank == 0 ? before : op(before, folded(rank, op));
+    const T running = rank == 0 ? before : op(before, storage_.folded(rank, op));
     write(values, results, op(running, values[0]), op);
   }
   template <int N, typename Op>
   void ExclusiveScan(const T (&values)[N], T (&results)[N], T first, Op op, TORCHEXT_HERE) {
     share(detail::folded_items(values, op), file, line);
     const int rank = detail::block_rank();
-    write_before(values, results, rank == 0 ? first : op(first, folded(rank, op)), op);
+    write_before(values, results, rank == 0 ? first : op(first, storage_.folded(rank, op)), op);
   }
   template <int N, typename Op>
   void ExclusiveScan(
       const T (&values)[N], T (&results)[N], T first, Op op, T& total, TORCHEXT_HERE) {
     ExclusiveScan(values, results, first, op, file, line);
-    total = folded(kThreads, op);
+    total = storage_.folded(kThreads, op);
   }
   template <int N, typename Op, typename Prefix, TORCHEXT_IF_CALLED(Prefix, T)>
   void ExclusiveScan(const T (&values)[N], T (&results)[N], Op op, Prefix& prefix, TORCHEXT_HERE) {
     share(detail::folded_items(values, op), file, line);
-    const T before = before_block(folded(kThreads, op), prefix, file, line);
+    const T before = before_block(storage_.folded(kThreads, op), prefix, file, line);
     const int rank = detail::block_rank();
-    write_before(values, results, rank == 0 ? before : op(before, folded(rank, op)), op);
+    write_before(values, results, rank == 0 ? before : op(before, storage_.folded(rank, op)), op);
   }
 
   template <typename Op>
@@ -263,14 +268,6 @@ class BlockScan {
       running = op(running, value);
     }
   }
-  template <typename Op>
-  T folded(int count, Op op) {
-    T result = storage_.at(0);
-    for (int i = 1; i < count; ++i) {
-      result = op(result, storage_.at(i));
-    }
-    return result;
-  }
 
   TempStorage& storage_;
 };
@@ -298,11 +295,7 @@ class WarpReduce {
     const int rank = detail::block_rank() % kLanes;
     storage_.at(rank) = value;
     __syncwarp(detail::part_mask<kLanes>(), file, line);
-    T result = value;
-    for (int i = 1; rank == 0 && i < valid; ++i) {
-      result = op(result, storage_.at(i));
-    }
-    return result;
+    return rank == 0 ? storage_.folded(valid, op) : value;
   }
   T Sum(T value, int valid = kLanes, TORCHEXT_HERE) {
     return Reduce(value, cub::Sum(), valid, file, line);
@@ -322,17 +315,17 @@ class WarpScan {
   template <typename Op>
   void InclusiveScan(T value, T& result, Op op, TORCHEXT_HERE) {
     share(value, file, line);
-    result = folded(rank() + 1, op);
+    result = storage_.folded(rank() + 1, op);
   }
   template <typename Op>
   void InclusiveScan(T value, T& result, Op op, T& total, TORCHEXT_HERE) {
     InclusiveScan(value, result, op, file, line);
-    total = folded(kLanes, op);
+    total = storage_.folded(kLanes, op);
   }
   template <typename Op>
   void ExclusiveScan(T value, T& result, T first, Op op, TORCHEXT_HERE) {
     share(value, file, line);
-    result = rank() == 0 ? first : op(first, folded(rank(), op));
+    result = rank() == 0 ? first : op(first, storage_.folded(rank(), op));
   }
   void InclusiveSum(T value, T& result, TORCHEXT_HERE) {
     InclusiveScan(value, result, Sum(), file, line);
@@ -356,14 +349,6 @@ class WarpScan {
     storage_.at(rank()) = value;
     __syncwarp(detail::part_mask<kLanes>(), file, line);
   }
-  template <typename Op>
-  T folded(int count, Op op) {
-    T result = storage_.at(0);
-    for (int i = 1; i < count; ++i) {
-      result = op(result, storage_.at(i));
-    }
-    return result;
-  }
 
   TempStorage& storage_;
 };
@@ -373,6 +358,12 @@ namespace detail {
 /// What goes by way of shared memory in CUB, for speed alone, takes as much of it here.
 template <typename T, int kCount, bool kIsTransposed>
 using ItemStorage = std::conditional_t<kIsTransposed, Values<T, kCount>, Values<char, 1>>;
+
+/// Where the i-th item of a thread stands.
+template <int kThreads, int kItems, bool kIsStriped>
+int place_of(int i) {
+  return kIsStriped ? block_rank() + i * kThreads : block_rank() * kItems + i;
+}
 
 } // namespace detail
 
@@ -402,8 +393,9 @@ class BlockLoad {
   template <typename Iterator>
   void Load(Iterator from, T (&items)[kItems], int valid) {
     for (int i = 0; i < kItems; ++i) {
-      if (place(i) < valid) {
-        items[i] = from[place(i)];
+      const int place = detail::place_of<kThreads, kItems, kAlgorithm == BLOCK_LOAD_STRIPED>(i);
+      if (place < valid) {
+        items[i] = from[place];
       }
     }
   }
@@ -413,12 +405,6 @@ class BlockLoad {
       item = otherwise;
     }
     Load(from, items, valid);
-  }
-
- private:
-  static int place(int i) {
-    const int rank = detail::block_rank();
-    return kAlgorithm == BLOCK_LOAD_STRIPED ? rank + i * kThreads : rank * kItems + i;
   }
 };
 
@@ -446,9 +432,8 @@ class BlockStore {
   }
   template <typename Iterator>
   void Store(Iterator to, T (&items)[kItems], int valid) {
-    const int rank = detail::block_rank();
     for (int i = 0; i < kItems; ++i) {
-      const int place = kAlgorithm == BLOCK_STORE_STRIPED ? rank + i * kThreads : rank * kItems + i;
+      const int place = detail::place_of<kThreads, kItems, kAlgorithm == BLOCK_STORE_STRIPED>(i);
       if (place < valid) {
         to[place] = items[i];
       }
