@@ -149,6 +149,33 @@ def test_cub_scans_several_numbers_a_thread_behind_a_prefix(run, count):
     assert torch.equal(run("cub_items", x), x.cumsum(0))
 
 
+@pytest.mark.parametrize("block", [0, 1, 2], ids=["32", "8 x 8", "48"])
+@pytest.mark.parametrize("is_exclusive", [False, True])
+@pytest.mark.parametrize("count", [1, 63, 700])
+def test_scans_compose_in_order_in_blocks_of_any_shape(run, count, is_exclusive, block):
+    x = torch.rand(count) + 0.3
+    values = [0.0]
+    for factor in x.tolist():
+        values.append(factor * values[-1] + 1)
+    expected = torch.tensor(values[:-1] if is_exclusive else values[1:])
+    torch.testing.assert_close(run("compositions", x, block + 10 * is_exclusive), expected)
+
+
+@pytest.mark.parametrize("size", [2, 4, 8, 16])
+@pytest.mark.parametrize("count", [33, 80, 150])
+def test_tiles_of_blocks_whose_last_warp_is_not_whole(run, count, size):
+    x = torch.randint(-5, 6, (count,)).float()
+    rows = torch.nn.functional.pad(x, (0, -count % 80)).view(-1, size)
+    up = torch.cat([rows[:, :1], rows[:, :-1]], 1)
+    down = torch.cat([rows[:, 1:], rows[:, -1:]], 1)
+    other = rows[:, torch.arange(size) ^ (size // 2)]
+    of_all = rows.sum(1, keepdim=True) + (rows > 0).sum(1, keepdim=True)
+    sums = rows.cumsum(1)
+    expected = (sums, sums - rows, up + down + other, of_all.expand_as(rows))
+    found = run("tiles", x, size)
+    assert torch.equal(found, torch.stack([t.flatten()[:count] for t in expected], 1))
+
+
 def test_cub_reduces_pairs_and_several_numbers_a_thread(run):
     x = torch.randn(50)
     x[33] = x[20] = 7.0

@@ -139,6 +139,71 @@ __global__ void cub_items(const float* x, float* y, int n) {
   }
 }
 
+// Maps x -> a x + b, whose composition depends on its order.
+struct Affine {
+  float a;
+  float b;
+};
+struct Compose {
+  __device__ Affine operator()(const Affine& f, const Affine& g) const {
+    return {f.a * g.a, g.a * f.b + g.b};
+  }
+};
+struct Composed {
+  Affine total;
+  __device__ Affine operator()(Affine of_block) {
+    const Affine before = total;
+    total = Compose()(total, of_block);
+    return before;
+  }
+};
+
+template <int kX, int kY, int kCount, cub::BlockScanAlgorithm kAlgorithm>
+__global__ void compositions(const float* x, float* y, int n, bool is_exclusive) {
+  using Scan = cub::BlockScan<Affine, kX, kAlgorithm, kY>;
+  __shared__ typename Scan::TempStorage storage;
+  Composed before{{1, 0}};
+  const int rank = threadIdx.x + kX * threadIdx.y;
+  for (int first = 0; first < n; first += kX * kY * kCount) {
+    Affine items[kCount];
+    for (int k = 0; k < kCount; ++k) {
+      const int i = first + rank * kCount + k;
+      items[k] = i < n ? Affine{x[i], 1} : Affine{1, 0};
+    }
+    if (is_exclusive) {
+      Scan(storage).ExclusiveScan(items, items, Compose(), before);
+    } else {
+      Scan(storage).InclusiveScan(items, items, Compose(), before);
+    }
+    __syncthreads();
+    for (int k = 0; k < kCount; ++k) {
+      const int i = first + rank * kCount + k;
+      if (i < n) {
+        y[i] = items[k].b;
+      }
+    }
+  }
+}
+
+// What a tile's threads tell each other, in blocks whose last warp is not whole.
+template <int kSize>
+__global__ void tiles_of(const float* x, float* y, int n) {
+  const auto tile = cg::tiled_partition<kSize>(cg::this_thread_block());
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const float v = i < n ? x[i] : 0.0f;
+  const float sum = cg::reduce(tile, v, cg::plus<float>());
+  const float found[] = {
+      cg::inclusive_scan(tile, v),
+      cg::exclusive_scan(tile, v),
+      tile.shfl_up(v, 1) + tile.shfl_down(v, 1) + tile.shfl_xor(v, kSize / 2),
+      sum + static_cast<float>(__popc(tile.ballot(v > 0)))};
+  if (i < n) {
+    for (int k = 0; k < 4; ++k) {
+      y[4 * i + k] = found[k];
+    }
+  }
+}
+
 __global__ void cub_largest(const float* x, float* y, int n) {
   using Pair = cub::KeyValuePair<int, float>;
   Pair own(threadIdx.x, threadIdx.x < n ? x[threadIdx.x] : -CUDART_INF_F);
@@ -419,7 +484,8 @@ at::Tensor cuda_kernels::native::functions_cuda(
     return y;
   }
   const bool is_of_four = wanted == "rounded" || wanted == "inverse" || wanted == "groups" ||
-                          wanted == "halves" || wanted == "fused halves" || wanted == "complex";
+                          wanted == "halves" || wanted == "fused halves" || wanted == "complex" ||
+                          wanted == "tiles";
   at::Tensor y = is_of_four ? at::empty({n, 4}, x.options()) : at::zeros({n}, x.options());
   const float* from = x.const_data_ptr<float>();
   float* to = y.mutable_data_ptr<float>();
@@ -430,6 +496,24 @@ at::Tensor cuda_kernels::native::functions_cuda(
     inverse<<<1, kThreads, 0, stream>>>(from, to, n);
   } else if (wanted == "cub_items") {
     cub_items<<<1, kThreads, 0, stream>>>(from, to, n);
+  } else if (wanted == "compositions") {
+    const bool is_exclusive = most >= 10;
+    if (most % 10 == 0) {
+      compositions<32, 1, 1, cub::BLOCK_SCAN_RAKING>
+          <<<1, 32, 0, stream>>>(from, to, n, is_exclusive);
+    } else if (most % 10 == 1) {
+      compositions<8, 8, 2, cub::BLOCK_SCAN_WARP_SCANS>
+          <<<1, dim3(8, 8), 0, stream>>>(from, to, n, is_exclusive);
+    } else {
+      compositions<48, 1, 4, cub::BLOCK_SCAN_RAKING_MEMOIZE>
+          <<<1, 48, 0, stream>>>(from, to, n, is_exclusive);
+    }
+  } else if (wanted == "tiles") {
+    const int blocks = (n + 79) / 80;
+    most == 2   ? tiles_of<2><<<blocks, 80, 0, stream>>>(from, to, n)
+    : most == 4 ? tiles_of<4><<<blocks, 80, 0, stream>>>(from, to, n)
+    : most == 8 ? tiles_of<8><<<blocks, 80, 0, stream>>>(from, to, n)
+                : tiles_of<16><<<blocks, 80, 0, stream>>>(from, to, n);
   } else if (wanted == "cub_largest") {
     cub_largest<<<1, kThreads, 0, stream>>>(from, to, n);
   } else if (wanted == "cub_of_warps") {
