@@ -352,9 +352,11 @@ def _any_written(draw) -> _Parts:
     items = [name if name in returned else f"{name}_new" for name in results]
     kinds = [types.get(name, "Tensor") for name in results]
     order = draw(st.permutations([*read, *written]))
-    is_last = bool(results) and list(order[-len(results) :]) == list(results)
-    is_first = len(results) == 1 and order[0] == results[0]
-    cpp = ["at::Tensor&" if is_last and not fresh or is_first else "at::Tensor" for _ in results]
+    # as the dispatcher has it: the first argument of an in-place operator, else the last ones
+    is_first = len(results) == 1 and order[0] in written
+    given = list(order[:1] if is_first else order[-len(results) :])
+    is_given = given == list(results)
+    cpp = ["at::Tensor&" if is_given else "at::Tensor" for _ in results]
     if results and draw(st.integers(0, 3)) == 0:
         items, kinds = [*items, f"{order[0]}.dim()"], [*kinds, "int"]
         cpp = ["at::Tensor"] * len(results) + ["int64_t"]
