@@ -55,6 +55,7 @@ if __name__ == "__main__":
             # and the test device
             "torchext.csrc": [
                 "include/**/*.h",
+                "include/**/*.cuh",
                 "include/**/*.hpp",
                 "boxed/*",
                 "python/*",

@@ -23,6 +23,7 @@ from .emit import (
     derivatives,
     dispatch,
     functionalize,
+    fused,
     kernels,
     library,
     nodes,
@@ -52,6 +53,7 @@ EMITTERS = (
     dispatch,
     rules,
     ufunc,
+    fused,
     functionalize,
     batching,
     nodes,
@@ -61,7 +63,7 @@ EMITTERS = (
     operator_table,
 )
 # With `--cuda-as`: what registers CUDA's kernels, which is loaded beside the whole library.
-KERNEL_EMITTERS = (library, kernels, ops, dispatch, rules, ufunc)
+KERNEL_EMITTERS = (library, kernels, ops, dispatch, rules, ufunc, fused)
 _MOST_ERRORS = 1000
 # The hand-written headers that generated code includes: in a checkout and in an installation alike.
 _RUNTIME_INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "include"
@@ -202,6 +204,7 @@ def write(
     manifest: dict[str, Any] = {
         "namespace": plan.namespace,
         "sources": files.paths("source"),
+        "vector_sources": files.paths("vector_source"),
         "parts": files.paths("part"),
         "headers": files.paths("header"),
         "include_dirs": [

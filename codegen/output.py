@@ -23,7 +23,15 @@ from .cpp.folding import fold
 
 MANIFEST = "manifest.json"
 # Its lists of files.
-_ROLES = ("sources", "parts", "headers", "python_sources", "python_parts", "python")
+_ROLES = (
+    "sources",
+    "vector_sources",
+    "parts",
+    "headers",
+    "python_sources",
+    "python_parts",
+    "python",
+)
 # Comments say where an entry stands in its spec; a change of that alone changes no code.
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -39,8 +47,8 @@ class File:
 
     path: str
     text: str
-    # "source", "header", "python_source" (C++ that needs Python), "python"; what such a source
-    # includes is a "part" or "python_part"
+    # "source", "vector_source" (for each instruction set), "header", "python_source" (C++ that
+    # needs Python), "python"; what such a source includes is a "part" or "python_part"
     role: str
 
 

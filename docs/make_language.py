@@ -15,6 +15,8 @@ sys.path.insert(0, str(ROOT))
 from codegen.analysis.library import RESERVED_NAMESPACES  # noqa: E402
 from codegen.cpp.types import argument_type  # noqa: E402
 from codegen.formula.attributes import ATTRIBUTES  # noqa: E402
+from codegen.fused.functions import functions  # noqa: E402
+from codegen.fused.tree import Call, Name, text  # noqa: E402
 from codegen.schema.parser import parse_schema  # noqa: E402
 from codegen.spec.dispatch_keys import COMPOSITE_KEYS, DISPATCH_KEYS  # noqa: E402
 from codegen.spec.keys import spec_keys  # noqa: E402
@@ -501,6 +503,64 @@ errors that name the operator.
 
 """
 
+_EXPRESSIONS = """\
+## Operators that are one expression
+
+```yaml
+- func: swiglu(Tensor gate, Tensor up) -> Tensor
+  forms: [swiglu_, swiglu.out]
+  pointwise: gate * sigmoid(gate) * up
+```
+
+is an operator without a kernel file: what is computed of each element, in one pass over memory.
+From the line follow
+
+- the kernels, for the CPU compiled once for each instruction set (AVX-512, AVX2 and neither; chosen
+  as ATen chooses its own, `ATEN_CPU_CAPABILITY`) from ATen's vectors, for CUDA with accesses of 16
+  bytes; tensors broadcast, and strides are read as they are;
+- Meta with symbolic sizes, `vmap`, and the forms, which convert, resize and refuse as ATen's do;
+- derivatives of every order and mode. `swiglu_backward`, `swiglu_double_backward` and `swiglu_jvp`
+  are operators too, whose kernels are expressions, derived by the table below. They compute the
+  gradients that are asked for alone; a tensor that was broadcast has the sum of its own. Beyond the
+  second derivative, and in forward mode beyond the first, they differentiate as the ATen operators
+  that the expression is written with. An entry in derivatives.yaml replaces what would be derived,
+  and `differentiable: False` leaves it out;
+- a CompositeImplicitAutograd kernel of ATen's operators: a device without a kernel runs it, and
+  Inductor compiles the expression together with what stands around it, forward and backward, in
+  place of a call that it cannot see into.
+
+Expressions are Python's: `+ - * / % **`, comparisons, `and`, `or`, `not`, `a if c else b`, numbers,
+the arguments (`Tensor`, `Tensor?`, `Scalar`, `float`, `int`, `bool`), the names of `let:`, and the
+functions below. `weight is None` asks for a tensor that may be missing; that, and what is made of
+numbers alone (`1 - beta`), is known once a call, in double precision. Of several results each has
+an expression, in a list; an argument `bool[N] output_mask` says which of N are wanted.
+
+```yaml
+- func: rotate(Tensor x, Tensor y, Tensor angle) -> (Tensor, Tensor)
+  let:
+    c: cos(angle)
+    s: sin(angle)
+  pointwise:
+    - x * c - y * s
+    - x * s + y * c
+```
+
+The dtype is that of an operator of ATen that takes all the tensors and numbers which decide on the
+value: `x if mask > 0 else y` has that of x and y. Everything is computed in the dtype of all of
+them together, of float16 and bfloat16 in float32, and rounded once; what is written out is not
+reordered, so that `x - x` stays NaN where x is. Integers and bools are served where the functions
+have them, complex numbers are refused. Sizes that do not broadcast are an error that names the
+arguments.
+
+| function | gradients |
+| --- | --- |
+{functions}
+
+`grad` is the gradient of the result, `result` that; an argument without a formula has no gradient,
+as comparisons have none. Values at kinks, NaN, infinities and signed zeros are PyTorch's.
+
+"""
+
 _OVERRIDES = """\
 ## Kernels for PyTorch's operators
 
@@ -655,6 +715,22 @@ _SCHEMA_TYPES = (
 )  # fmt: skip
 
 
+def _functions() -> str:
+    """The functions of expressions, with the formulas of their gradients."""
+    rows = []
+    for name, function in functions().items():
+        if function.is_reduction:
+            continue
+        arguments = tuple(map(Name, function.arguments))
+        known = len(arguments) - len(function.defaults)
+        defaults = dict(zip(function.arguments[known:], function.defaults))
+        words = [f"{a}={text(defaults[a])}" if a in defaults else a for a in function.arguments]
+        call = f"{name}({', '.join(words)})" if function.is_called else text(Call(name, arguments))
+        lines = [f"`{argument}: {formula}`" for argument, formula in function.formulas.items()]
+        rows.append(f"| `{call}` | {'<br>'.join(lines)} |")
+    return "\n".join(rows)
+
+
 def _types() -> str:
     """The rows of schema types and what a kernel without `_symint` takes for them."""
     schemas = [parse_schema(f"f({type_} x) -> ()") for type_ in _SCHEMA_TYPES]
@@ -675,6 +751,7 @@ def page() -> str:
         _without_effect(),
         _FORMS,
         _SHORT.format(keys=_short_keys(), rules=", ".join(f"`{rule}`" for rule in ITERATOR_RULES)),
+        _EXPRESSIONS.format(functions=_functions()),
         _STRUCTURED,
         _KERNELS.format(types=_types()),
         _RULES,

@@ -11,27 +11,28 @@ from __future__ import annotations
 import dataclasses
 import math
 import zlib
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..cpp import names as cpp_names
-from ..cpp import types as cpp_types
-from ..cpp.signatures import Parameter, Signature
 from ..errors import Errors
 from ..formula.calls import CallChecks, formula_headers
 from ..formula.helper_topics import Topic, needed_topics
 from ..formula.reading import read
 from ..formula.torch_functions import TorchFunctions
+from ..fused.operators import Expressions, lowered
 from ..plan.autograd import AutogradPlan
+from ..plan.fused import FusedPlan
 from ..plan.kernels import KernelPlan
 from ..plan.library import BatchingRule, OperatorPlan, Plan
+from ..schema.schema import OperatorName
 from ..spec.model import Derivative, Operator
-from .argument_checks import repeated_numbers
+from .api_names import with_api
 from .batching import batching_rule, served
 from .differentiation import AutogradAnalysis
 from .form_tags import FormTags
 from .forms import Forms
 from .functional_forms import FunctionalForms
+from .fused import fused_plan
 from .generated_operators import operators_beside, with_variants
 from .kernels import falls_back, kernels_of, speaking
 from .layouts import layout_tags
@@ -61,10 +62,11 @@ def plan_library(
     torch_functions: TorchFunctions | None = None,
 ) -> Plan:
     """The plan of a library; mistakes are noted and the entries that have them are left out."""
-    declared = with_variants(list(operators), errors)
+    entries = lowered(namespace, list(operators), list(derivatives), errors)
+    declared = with_variants(entries.operators, errors)
     own = [op for op in declared if not op.is_override]
-    formulas = own_derivatives(derivatives, errors)
-    analyses = _OwnOperators(namespace, own, formulas, errors)
+    formulas = own_derivatives(entries.derivatives, errors)
+    analyses = _OwnOperators(namespace, own, formulas, entries.expressions, errors)
     everything = [*declared, *analyses.beside]
     shards = _shard_count(len(everything))
     plans = []
@@ -80,7 +82,7 @@ def plan_library(
     _check_handles(plans, errors)
     _check_parameters(plans, errors)
     headers = formula_headers(formulas)
-    plans = _with_api(_with_wrappers(_with_casts(plans)))
+    plans = with_api(_with_wrappers(_with_casts(plans)))
     plan = Plan(namespace, specs, shards, tuple(plans), headers)
     CallChecks(namespace, plan.operators, torch_functions, errors).check(formulas)
     called = set().union(*(read(formula).functions for formula in plan.formulas()))
@@ -95,9 +97,10 @@ class _OwnOperators:
         namespace: str,
         operators: list[Operator],
         derivatives: list[Derivative],
+        expressions: Mapping[OperatorName, Expressions],
         errors: Errors,
     ) -> None:
-        self.namespace, self.errors = namespace, errors
+        self.namespace, self.expressions, self.errors = namespace, expressions, errors
         self.functional = forms = FunctionalForms(operators, errors)
         self.form_tags = FormTags(operators, errors)
         self.autograd = AutogradAnalysis(namespace, operators, derivatives, forms, errors)
@@ -129,12 +132,21 @@ class _OwnOperators:
             autograd_by_key=self.autograd.by_key(operator),
             structured=self.structured.plan(operator),
             rule=rule_plan(self.namespace, operator, self.errors),
+            fused=self._fused(operator, kernels),
             traced=self.forms.traced(operator),
             traced_view=self.forms.traced_view(operator),
             batching=self._batching(operator, structured, kernels, autograd),
             form_of=self.forms.compared_with(operator),
             samples=self.samples.samples(operator),
         )
+
+    def _fused(self, operator: Operator, kernels: Iterable[KernelPlan]) -> FusedPlan | None:
+        """The expressions that are the operator's kernels."""
+        found = self.expressions.get(operator.name)
+        if found is None:
+            return None
+        form = found.operator.name.identifier
+        return fused_plan(found, kernels, self.structured.plan(operator), form)
 
     def _tags(self, operator: Operator, kernels: Iterable[KernelPlan]) -> tuple[str, ...]:
         """Those of the entry, that of its form, and what follows from its other keys."""
@@ -246,72 +258,3 @@ def _with_casts(plans: list[OperatorPlan]) -> list[OperatorPlan]:
 
 def _with_wrappers(plans: list[OperatorPlan]) -> list[OperatorPlan]:
     return [dataclasses.replace(p, wrappers=wrappers_of(p.handle, p.kernels)) for p in plans]
-
-
-def _with_api(plans: list[OperatorPlan]) -> list[OperatorPlan]:
-    """Name the functions of the C++ API.
-
-    Overloads share a name where C++ can tell them apart; otherwise, and where one only differs in
-    which tensors it writes to or in integers that are a SymInt (an lvalue or a literal would pick
-    it silently), each has its overload in its name, so that no name means one of several.
-    """
-    apis = {plan.handle: api for plan in plans if (api := _api(plan)) is not None}
-    types = {p.handle: _told_apart(p, apis[p.handle]) for p in plans if p.handle in apis}
-    schemas = {plan.handle: plan.operator.func for plan in plans}
-    names = {h: schemas[h].name.base + ("_out" if schemas[h].is_out else "") for h in apis}
-    while clashing := _clashing(names, types):
-        names |= {handle: handle for handle in clashing}
-    return [_with_name(p, names, apis[p.handle]) if p.handle in apis else p for p in plans]
-
-
-def _with_name(plan: OperatorPlan, names: dict[str, str], api: Signature) -> OperatorPlan:
-    """The plan with its function's name, and that which ATen gives to one that takes SymInt."""
-    name = names[plan.handle]
-    types = {type_.name for a in plan.operator.func.arguments for type_ in a.type.walk()}
-    twin = f"{name}_symint"
-    has_twin = "SymInt" in types and twin not in names.values()
-    return dataclasses.replace(
-        plan,
-        api_name=cpp_names.identifier(name),
-        symint_api_name=twin if has_twin else None,
-        api=api,
-        repeated=tuple(repeated_numbers(plan.operator)),
-    )
-
-
-def _api(plan: OperatorPlan) -> Signature | None:
-    """The type of an operator's function: what an out= form writes to stands first. What no
-    entry declares has none."""
-    operator, signature = plan.operator, plan.signature
-    if signature is None or operator.manual_cpp_binding or operator.beside is not None:
-        return None
-    outs = {cpp_names.parameter_name(a.name) for a in operator.func.arguments if a.is_out}
-    first = [p for p in signature.parameters if p.name in outs]
-    rest = [p for p in signature.parameters if p.name not in outs]
-    no_default = {cpp_names.parameter_name(name) for name in operator.cpp_no_default_args}
-    return Signature(signature.result, tuple(_with_defaults([*first, *rest], no_default)))
-
-
-def _told_apart(plan: OperatorPlan, api: Signature) -> tuple[str, ...]:
-    """What tells a call of an operator's function from that of one of the same name."""
-    without_symint = signature_of(plan.operator, symint=False)
-    types = {p.name: p.type for p in without_symint.parameters} if without_symint else {}
-    return tuple(cpp_types.by_value(types.get(p.name, p.type)) for p in api.parameters)
-
-
-def _clashing(names: dict[str, str], types: dict[str, tuple[str, ...]]) -> list[str]:
-    """The handles of functions that share name and types with another one, and could have their
-    handle's name, which no other has."""
-    counts = Counter((name, types[handle]) for handle, name in names.items())
-    return [h for h, name in names.items() if counts[name, types[h]] > 1 and h != name]
-
-
-def _with_defaults(parameters: list[Parameter], no_default: set[str]) -> list[Parameter]:
-    """The parameters with defaults where C++ allows them: none before one that has none."""
-    found: list[Parameter] = []
-    for parameter in reversed(parameters):
-        follows = found and found[-1].default is None
-        if parameter.name in no_default or follows:
-            parameter = dataclasses.replace(parameter, default=None)
-        found.append(parameter)
-    return found[::-1]

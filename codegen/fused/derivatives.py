@@ -13,7 +13,7 @@ import functools
 from collections.abc import Iterable, Mapping
 
 from .constants import chosen, computed, joined, negated
-from .functions import CONDITIONS, functions
+from .functions import functions
 from .reading import read
 from .tree import OPERATORS, Call, Choice, Name, Number, Tree, in_order, parts, replaced
 
@@ -76,9 +76,7 @@ def _add(of: dict[Tree, Tree], part: Tree, value: Tree) -> None:
 @functools.cache
 def _formula(name: str, index: int) -> Tree | None:
     """The formula for an argument of a function, of the names of its arguments, and `result`."""
-    function = functions().get(name)
-    if function is None or name in CONDITIONS:
-        return None
+    function = functions()[name]
     text = function.formulas.get(function.arguments[index])
     known = dict.fromkeys((*function.arguments, "grad", "result"), "float")
     return None if text is None else read(text, known)

@@ -9,11 +9,11 @@ condition alone decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from .functions import CONDITIONS, functions
+from .functions import functions
 from .tree import Call, Choice, IsMissing, Name, Number, Tree, in_order
 
 
@@ -62,7 +62,7 @@ def _dtype(tree: Tree, made: Mapping[Tree, Dtype], kinds: Mapping[str, str]) -> 
         return Dtype(least=_OF_NUMBERS[type(tree.value)])
     if isinstance(tree, Choice):
         return _promoted(made[tree.then], made[tree.other])
-    if isinstance(tree, IsMissing) or tree.function in CONDITIONS:
+    if isinstance(tree, IsMissing):
         return Dtype(is_bool=True)
     assert isinstance(tree, Call)
     function = functions()[tree.function]
@@ -81,3 +81,13 @@ def _promoted(*several: Dtype) -> Dtype:
         max(one.least for one in several),
         all(one.is_bool for one in several),
     )
+
+
+def needed_for_all(trees: Iterable[Tree], kinds: Mapping[str, str]) -> Dtype:
+    """The dtype in which expressions are computed together: that of every part, of conditions
+    too, so that nothing is rounded before it is compared."""
+    made: dict[Tree, Dtype] = {}
+    for part in in_order(*trees):
+        made[part] = _dtype(part, made, kinds)
+    found = _promoted(*made.values())
+    return Dtype(found.tensors, found.numbers, found.least)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ..errors import did_you_mean
 from .constants import chosen, computed, joined, negated
-from .functions import CONDITIONS, SIGNS, functions
+from .functions import SIGNS, functions, is_condition
 from .tree import Call, Choice, IsMissing, Name, Number, Tree
 
 MOST_CHARACTERS = 20_000
@@ -76,20 +76,20 @@ class _Reader:
         found = self.value(node)
         if not self.is_condition(found):
             message = f"'{_shown(node)}' is a number where a condition is needed"
-            raise self.mistake(node, message, "write '!= 0' behind it")
+            is_argument = isinstance(node, ast.Name) and self.arguments.get(node.id) == "tensor?"
+            is_given = f"'{_shown(node)} is not None' says whether it is given; "
+            raise self.mistake(node, message, f"{is_given * is_argument}write '!= 0' behind it")
         return found
 
     def is_condition(self, tree: Tree) -> bool:
-        if isinstance(tree, Call):
-            known = functions().get(tree.function)
-            return tree.function in CONDITIONS or bool(known and known.is_condition)
+        """Whether it may stand as one: an argument that is a bool too."""
         if isinstance(tree, Choice):
             return self.is_condition(tree.then) and self.is_condition(tree.other)
         if isinstance(tree, Number):
             return isinstance(tree.value, bool)
         if isinstance(tree, Name):
             return self.arguments.get(tree.name) == "bool"
-        return True
+        return is_condition(tree)
 
     def mistake(self, node: ast.expr, message: str, hint: str | None = None) -> Mistake:
         lines = self.lines[: node.lineno - 1]
@@ -186,7 +186,7 @@ class _Reader:
             message = f"'{name}' makes one number of many: elements are computed one by one"
             raise self.mistake(node, message)
         if function is None:
-            known = [n for n, f in functions().items() if n.isidentifier() and not f.is_reduction]
+            known = [n for n, f in functions().items() if f.is_called and not f.is_reduction]
             hint = did_you_mean(name, known) or did_you_mean(name, known, "the functions are")
             raise self.mistake(node, f"'{name}' is no function of an expression", hint)
         given = dict(zip(function.arguments, map(self.value, node.args)))

@@ -15,6 +15,7 @@ from ..spec.model import Operator
 from .autograd import AutogradPlan, NodePlan, SourceLine
 from .calls import ON_COPIES, DeclaredForm, LengthCheck, TracedView
 from .expressions import Expression
+from .fused import FusedPlan
 from .kernels import KernelPlan, RulePlan, StructuredPlan, WrapperPlan
 
 
@@ -86,6 +87,7 @@ class OperatorPlan:
     autograd_by_key: tuple[tuple[str, AutogradPlan], ...] = ()  # keys with formulas of their own
     structured: StructuredPlan | None = None  # of an out= form
     rule: RulePlan | None = None
+    fused: FusedPlan | None = None
     traced: DeclaredForm | None = None  # what a traced call of an operator that writes becomes
     traced_view: TracedView | None = None  # how a call that makes a view is traced
     batching: BatchingRule | None = None

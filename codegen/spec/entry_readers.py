@@ -12,7 +12,7 @@ from ..schema.parser import SchemaError, parse_schema
 from ..schema.schema import Schema
 from .dispatch_keys import DISPATCH_KEYS
 from .dtypes import GROUPS, SCALAR_TYPES, scalar_types
-from .model import Check, DtypeRule, Line, Loop, MetaRule, ResultRule, Sample, Value
+from .model import Check, DtypeRule, Expression, Line, Loop, MetaRule, ResultRule, Sample, Value
 from .values import ITERATOR_RULES
 from .yaml_nodes import Node, kind
 from .yaml_reader import BRACKETS, DEEPEST, TOO_DEEP, YamlReader
@@ -206,4 +206,33 @@ def read_schema(reader: YamlReader, node: Node) -> Schema | None:
         return None
 
 
-READERS = {"meta": read_meta, "dtypes": read_dtypes, "samples": read_samples}
+def read_pointwise(reader: YamlReader, node: Node) -> tuple[Expression, ...]:
+    """An expression, or a list of them."""
+    items = node.value if kind(node) == "a list" else [node]
+    if kind(node) == "a list" and not items:
+        reader.errors.add(reader.location(node), "'pointwise' is an empty list")
+    found = (_expression(reader, item, "an expression") for item in items)
+    return tuple(expression for expression in found if expression is not None)
+
+
+def read_let(reader: YamlReader, node: Node) -> tuple[tuple[Line, Expression], ...]:
+    """Names, each with an expression."""
+    found = []
+    for name, (key_node, value) in reader.located_mapping(node, None, "'let'").items():
+        expression = _expression(reader, value, f"the expression of '{name}'")
+        if expression is not None:
+            found.append((Line(name, reader.location(key_node)), expression))
+    return tuple(found)
+
+
+def _expression(reader: YamlReader, node: Node, what: str) -> Expression | None:
+    text = reader.text(node, what, BRACKETS)
+    if text is None:
+        return None
+    return Expression(text, reader.location(node), lambda at: reader.location(node, at))
+
+
+READERS = {
+    "meta": read_meta, "dtypes": read_dtypes, "samples": read_samples,
+    "pointwise": read_pointwise, "let": read_let,
+}  # fmt: skip

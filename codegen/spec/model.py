@@ -18,6 +18,7 @@ from .values import (
     Check,
     DispatchEntry,
     DtypeRule,
+    Expression,
     Line,
     Loop,
     MetaRule,
@@ -27,9 +28,9 @@ from .values import (
 )
 
 __all__ = [
-    "Beside", "Check", "Derivative", "DispatchEntry", "DtypeRule", "FALLBACK", "Flag", "Formula",
-    "Line", "Loop", "MetaRule", "NON_DIFFERENTIABLE", "OVERRIDABLE", "Operator", "ResultRule",
-    "Sample", "Value",
+    "Beside", "Check", "Derivative", "DispatchEntry", "DtypeRule", "Expression", "FALLBACK", "Flag",
+    "Formula", "Line", "Loop", "MetaRule", "NON_DIFFERENTIABLE", "OVERRIDABLE", "Operator",
+    "ResultRule", "Sample", "Value",
 ]  # fmt: skip
 
 # What `dispatch:` names in place of a kernel, for the CPU's on copies of the arguments.
@@ -160,6 +161,18 @@ class Operator:
         "map",
         (),
     )
+    pointwise: tuple[Expression, ...] = key(
+        "An expression of the elements of the arguments, for each result: what the operator "
+        "computes. Its kernels, Meta, derivatives, vmap and forms follow from it. See below.",
+        "list",
+        (),
+        is_extension=True,
+    )
+    let: tuple[tuple[Line, Expression], ...] = key(
+        "Names of parts of the expressions of `pointwise:`, each with its expression, which may "
+        "use the names before it.",
+        "map", (), is_extension=True,
+    )  # fmt: skip
     meta: MetaRule | None = key(
         "The size, dtype and strides of each result, and what is checked before: one rule for the "
         "results that the kernels receive, the Meta kernel and the out= form of `autogen:`. See "

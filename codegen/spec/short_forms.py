@@ -25,14 +25,15 @@ SHORT_KEYS = {
     "forms": (
         "list",
         "On a functional entry: its in-place and out= forms, which share its keys. Of a structured "
-        "operator (`structured_inherits:`, `structured: True`, `precomputed:` or "
-        "`ufunc_inner_loop:`) the entries with `structured_delegate` and `structured: True`; of "
-        "another one the names of `autogen:`.",
+        "operator (`structured_inherits:`, `structured: True`, `precomputed:`, "
+        "`ufunc_inner_loop:`, or `pointwise:` with one result) the entries with "
+        "`structured_delegate` and `structured: True`; of another one the names of `autogen:`.",
     ),
 }
 # Where the keys of an entry with forms go; the others stay with the functional form.
-_MAKE_STRUCTURED = ("structured", "structured_inherits", "precomputed", "ufunc_inner_loop")
-_OF_OUT = (*_MAKE_STRUCTURED, "dispatch", "dtypes", "layout", "meta", "vmap")
+_OF_STRUCTURED = ("structured", "structured_inherits", "precomputed", "ufunc_inner_loop")
+_MAKE_STRUCTURED = (*_OF_STRUCTURED, "pointwise")
+_OF_OUT = (*_OF_STRUCTURED, "dispatch", "dtypes", "layout", "meta", "vmap")
 _OF_ALL = (
     "device_check", "device_guard", "tags", "pt2_compliant", "differentiable", "complex_autograd",
 )  # fmt: skip
@@ -102,7 +103,8 @@ def _with_forms(
     """The entries of a functional form and of those that it names."""
     named = list(_named(reader, schema, forms))
     keys = {key.value: (key, value) for key, value in pairs if key.value != "forms"}
-    if not any(name in keys for name in _MAKE_STRUCTURED):
+    has_several = len(schema.returns) > 1 and not any(name in keys for name in _OF_STRUCTURED)
+    if has_several or not any(name in keys for name in _MAKE_STRUCTURED):
         return [made_map(_declaring(keys, forms, named, reader), node)]
     out = next((form for form in named if form[0].is_out), None)
     if out is None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import Location
 
@@ -32,6 +34,17 @@ class Line:
     def at(self, offset: int) -> Location:
         """Where the character with this offset stands."""
         return self.location.after(offset)
+
+
+@dataclass(frozen=True)
+class Expression(Line):
+    """An expression of elements, whose text may stand on several lines."""
+
+    column_of: Any = dataclasses.field(default=None, compare=False, repr=False)
+
+    def at(self, offset: int) -> Location:
+        place: Location = self.column_of(offset)
+        return place
 
 
 @dataclass(frozen=True)

@@ -35,23 +35,51 @@ torch.testing.assert_close(torch.autograd.grad(mixed.sum(), weights), expected)
 """
 
 
-@pytest.fixture(scope="module")
-def readme_project(clean_python, tmp_path_factory):
-    """The files of the README in an empty directory, built in place by the environment's python."""
-    folder = tmp_path_factory.mktemp("readme")
-    files = dict(FILE.findall(README))
-    assert {"native_functions.yaml", "derivatives.yaml", "kernels.cpp", "setup.py"} <= set(files)
-    for name, text in files.items():
+ONE_LINE, WITH_KERNEL = README.split("## An operator with a kernel")
+
+
+def built(text, folder, clean_python):
+    """The files of a part of the README in a directory, built there by the environment's python."""
+    for name, content in FILE.findall(text):
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
+        (folder / name).write_text(content)
     ninja = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
     build = run([clean_python, "setup.py", "build_ext", "--inplace"], folder, PATH=ninja)
     assert build.status == 0, build.text
     return folder
 
 
+@pytest.fixture(scope="module")
+def one_line(clean_python, tmp_path_factory):
+    """The library of one expression."""
+    return built(ONE_LINE, tmp_path_factory.mktemp("one_line"), clean_python)
+
+
+@pytest.fixture(scope="module")
+def readme_project(clean_python, tmp_path_factory):
+    """That with kernels, which was the other one before."""
+    folder = tmp_path_factory.mktemp("readme")
+    files = dict(FILE.findall(ONE_LINE)) | dict(FILE.findall(WITH_KERNEL))
+    assert {"native_functions.yaml", "derivatives.yaml", "kernels.cpp", "setup.py"} <= set(files)
+    assert len(FILE.findall(ONE_LINE)) == 3
+    (folder / "my_ops").mkdir()
+    (folder / "my_ops" / "__init__.py").write_text(files["my_ops/__init__.py"])
+    return built(WITH_KERNEL, folder, clean_python)
+
+
+def test_a_library_of_one_line_runs_and_passes_every_check(one_line, clean_python):
+    (call,) = CALL.findall(ONE_LINE)
+    result = python(call, one_line, clean_python)
+    assert result.status == 0, result.text
+    assert result.text.count("tensor([") == 2  # both gradients
+    check = "import torchext.testing\ntorchext.testing.check('my_ops')\n"
+    result = python(check, one_line, clean_python)
+    assert result.status == 0, result.text
+    assert "swiglu_double_backward" in result.text
+
+
 def test_the_calls_of_the_readme_run(readme_project, clean_python):
-    (call,) = CALL.findall(README)
+    (call,) = CALL.findall(WITH_KERNEL)
     result = python(call, readme_project, clean_python)
     assert result.status == 0, result.text
     assert "Relu2Backward0" in result.text

@@ -23,7 +23,10 @@ ORDER = (
     "errors", "schema", "spec", "fused", "cpp", "output", "plan", "formula", "analysis", "emit",
 )  # fmt: skip
 # What emitters import: how C++ is spelled, what to spell, and the values that a plan holds.
-FOR_EMITTERS = {"cpp", "output", "plan", "emit.spelling", "schema.schema", "spec.dtypes"}
+FOR_EMITTERS = {
+    "cpp", "output", "plan", "emit.spelling", "schema.schema", "spec.dtypes", "fused.tree",
+    "fused.functions", "fused.dtypes",
+}  # fmt: skip
 MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 320, 45
 # Literals that are names of operators only by chance, and what they are here.
 WORDS = {

@@ -69,6 +69,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
   ufunc_inner_loop:
     Generic: f (AllAndComplex)
     ScalarOnly: g (Bool)
+  pointwise: [x + y, "x"]
+  let: {y: x * 2}
   meta:
     check: [x.dim == 1]
     results:
@@ -119,6 +121,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert (y.text, text.text, text.is_quoted) == ("y", "1", True)
     values["precomputed"] = [line.text for line in found.precomputed]
     values["layout"] = [(layout, line.text) for layout, line in found.layout]
+    values["pointwise"] = [(line.text, line.at(0).column) for line in found.pointwise]
+    values["let"] = [(name.text, line.text) for name, line in found.let]
     values["ufunc_inner_loop"] = [(key, line.text) for key, line in found.ufunc_inner_loop]
     assert [str(name) for name in values.pop("autogen")] == ["f.out", "f.b_out"]
     assert values == {
@@ -138,6 +142,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         "structured_inherits": "Base",
         "precomputed": ["x -> int y"],
         "ufunc_inner_loop": [("Generic", "f (AllAndComplex)"), ("ScalarOnly", "g (Bool)")],
+        "pointwise": [("x + y", 15), ("x", 23)],
+        "let": [("y", "x * 2")],
         "autocast": "promote",
         "vmap": "leading(x)",
         "layout": [("contiguous", "x"), ("any", "y")],

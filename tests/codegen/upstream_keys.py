@@ -47,6 +47,8 @@ CHANGES: dict[str, tuple[Entry, Any]] = {
     "autocast": (_PLAIN, "fp32"),
     "vmap": (_PLAIN, "pointwise"),
     "layout": (_PLAIN, {"self": "contiguous"}),
+    "pointwise": (_WITHOUT_KERNELS, "self * n"),
+    "let": ({**_WITHOUT_KERNELS, "pointwise": "self * m", "let": {"m": "n"}}, {"m": "n + 1"}),
     "meta": (_PLAIN, {"like": "self"}),
     "allocates": ({**_PLAIN, "meta": {"like": "self"}}, True),
     "dtypes": (_PLAIN, ["Floating"]),

@@ -8,7 +8,7 @@ from torch_values import value_of
 from codegen.fused.derivatives import gradients, tangent
 from codegen.fused.functions import functions
 from codegen.fused.reading import read
-from codegen.fused.tree import Name, Number, names, text
+from codegen.fused.tree import Call, Name, Number, names, text
 
 KINKS = [-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]
 BELOW_ONE = {"asin", "acos", "atanh"}
@@ -18,10 +18,11 @@ NUMBERS = {"softplus": {"beta": 1.5, "threshold": 2.0}}
 
 
 def written(name):
-    function = functions()[name]
-    if not name.isidentifier() or name == "-x":
-        return f"-{function.arguments[0]}" if name == "-x" else f"x {name} y"
-    return f"{name}({', '.join(function.arguments)})"
+    """A call of a function, with conditions where it takes some."""
+    arguments = functions()[name].arguments
+    if name in ("and", "or", "not"):
+        return text(Call(name, tuple(Call("<", (Name(a), Number(1))) for a in arguments)))
+    return text(Call(name, tuple(map(Name, arguments))))
 
 
 def tensors_of(name, count=60):
@@ -106,12 +107,13 @@ def test_the_formulas_of_a_function_are_torchs_at_kinks(name):
     "name", [n for n, f in functions().items() if not f.formulas and not f.is_reduction]
 )
 def test_a_function_without_formulas_has_no_gradient(name):
-    tree = read(written(name), {"x": "tensor"})
-    assert gradients({"grad": tree}, ["x"]) == {"x": None}
-    x = torch.randn(3, requires_grad=True)
-    result = value_of(tree, {"x": x})
+    arguments = functions()[name].arguments
+    tree = read(written(name), dict.fromkeys(arguments, "tensor"))
+    assert gradients({"grad": tree}, arguments) == dict.fromkeys(arguments)
+    given = {a: torch.randn(3, requires_grad=True) for a in arguments}
+    result = value_of(tree, given)
     if result.requires_grad:
-        assert not torch.autograd.grad(result.sum(), x)[0].any()
+        assert not torch.autograd.grad(result.sum(), given["x"])[0].any()
 
 
 EXPRESSIONS = [

@@ -196,9 +196,10 @@ class BuildExtension(cpp_extension.BuildExtension):
         with BuildLog(os.path.join(self._folder(ext), "build.log")) as log:
             try:
                 object_of = self._compile(ext, ext.sources, ext.include_dirs)
-                built = self._link(ext, dict(object_of))
-                if cuda_on_host.is_wanted(ext.described):
-                    self._build_for_host(ext, object_of)
+                vectors = self._compile_vectors(ext)
+                built = self._link(ext, dict(object_of), vectors)
+                if cuda_on_host.is_wanted(ext.described, ext.manifest.sources):
+                    self._build_for_host(ext, object_of, vectors)
             except BUILD_FAILURES as error:
                 failure = error
         if failure is not None:
@@ -212,7 +213,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         library = ext.described
         own = [*ext.manifest.include_dirs, *library.include_dirs]
         return cuda_code.Command(
-            sources=cuda_on_host.kernel_files(library),
+            sources=cuda_on_host.kernel_files(library, ext.manifest.sources),
             include_dirs=[os.path.abspath(path) for path in own],
             macros=[["TORCHEXT_WITH_CUDA", None], *map(list, library.define_macros)],
             flags=[f for f in ext.extra_compile_args["nvcc"] if f != _INCLUDES_PYTHON],
@@ -222,7 +223,9 @@ class BuildExtension(cpp_extension.BuildExtension):
         """Return where objects, build.ninja and ninja's log of `ext` are: one folder each."""
         return os.path.join(self.build_temp, ext.name)
 
-    def _build_for_host(self, ext: OpLibrary, object_of: dict[str, str]) -> None:
+    def _build_for_host(
+        self, ext: OpLibrary, object_of: dict[str, str], vectors: list[str]
+    ) -> None:
         """Build the object with the library's CUDA kernels for the host."""
         try:
             kernels = cuda_on_host.prepare(
@@ -237,7 +240,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         libraries = [f"-l{name}" for name in self.platform.torch_libraries]
         cuda_on_host.link(
             ext.described, kernels, [os.environ["CXX"], *self.platform.link_flags],
-            list(made.values()), [*own, *boxed], libraries, self.platform.cpp_runtime,
+            list(made.values()), [*own, *vectors, *boxed], libraries, self.platform.cpp_runtime,
         )  # fmt: skip
 
     def _compile(
@@ -265,7 +268,19 @@ class BuildExtension(cpp_extension.BuildExtension):
         )
         return dict(zip(sources, objects))
 
-    def _link(self, ext: OpLibrary, object_of: dict[str, str]) -> str:
+    def _compile_vectors(self, ext: OpLibrary) -> list[str]:
+        """Compile what there is for each instruction set; return the objects."""
+        objects: list[str] = []
+        if ext.manifest.vector_sources:
+            for name, flags in platforms.cpu_capabilities().items():
+                cxx = [*ext.extra_compile_args["cxx"], *flags]
+                made = self._compile(
+                    ext, ext.manifest.vector_sources, ext.include_dirs, cxx, f"vectors_{name}"
+                )
+                objects += made.values()
+        return objects
+
+    def _link(self, ext: OpLibrary, object_of: dict[str, str], vectors: list[str]) -> str:
         """Link `ext` beside its objects, where each torch has its own; return the library."""
         library = os.path.join(self._folder(ext), os.path.basename(self.get_ext_filename(ext.name)))
         for_python = {
@@ -273,7 +288,7 @@ class BuildExtension(cpp_extension.BuildExtension):
             for part in ("python", "runtime")
             if part in ext.generated
         }
-        objects = [*self._objects_of(ext, "boxed", object_of), *object_of.values()]
+        objects = [*self._objects_of(ext, "boxed", object_of), *object_of.values(), *vectors]
         environs = shlex.split(os.environ.get("LDFLAGS", ""))
         platform = self.platform
         command = [

@@ -65,14 +65,14 @@ def path_of(project: str | os.PathLike, name: str) -> Path:
     return folder / f"{name}.so"
 
 
-def is_wanted(library: OpLibrary) -> bool:
+def is_wanted(library: OpLibrary, generated: Iterable[str]) -> bool:
     """Whether this build makes the object of a library."""
-    return os.environ.get(SWITCH) == "1" and bool(kernel_files(library))
+    return os.environ.get(SWITCH) == "1" and bool(kernel_files(library, generated))
 
 
-def kernel_files(library: OpLibrary) -> list[str]:
-    """The library's CUDA sources, and none of the generator's."""
-    return sorted(path for path in library.sources if path.endswith(".cu"))
+def kernel_files(library: OpLibrary, generated: Iterable[str]) -> list[str]:
+    """The CUDA sources of the library, and of those that are generated for it."""
+    return sorted(path for path in (*library.sources, *generated) if path.endswith(".cu"))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def prepare(library: OpLibrary, compiler: str, flags: Iterable[str]) -> Kernels:
     given = library.extra_compile_args
     nvcc = given.get("nvcc", []) if isinstance(given, dict) else []
     own = [*manifest.include_dirs, *map(os.path.abspath, library.include_dirs)]
-    kernels = [*kernel_files(library), *(p for p in manifest.sources if p.endswith(".cu"))]
+    kernels = kernel_files(library, manifest.sources)
     mirror = _Mirror(Path(out) / "src", own)
     sources = [mirror.source(path) for path in kernels]
     # what the generator has for the CPU is in the library's own objects
@@ -211,13 +211,18 @@ class _Mirror:
         write_changed(copy, f'#line 1 "{path}"\n{made.text}')
         return copy
 
+    @staticmethod
+    def _has_kernels(path: Path) -> bool:
+        """Whether a header is one of those with which torchext's generated kernels are made."""
+        return path.is_relative_to(csrc.folder("include").resolve()) and path.suffix == ".cuh"
+
     def _find(self, name: str, beside: Path | None) -> Path | None:
         """The project's own file of this name, where there is one."""
         for folder in [*([beside] if beside else []), *self.include_dirs]:
             path = (folder / name).resolve()
             if path.is_file():
                 is_foreign = any(path.is_relative_to(other) for other in self.foreign)
-                return None if is_foreign else path
+                return None if is_foreign and not self._has_kernels(path) else path
         return None
 
 

@@ -15,6 +15,8 @@ class Manifest:
     """What the generator lists in manifest.json, as paths relative to the project."""
 
     sources: list[str]
+    # what is compiled once for each instruction set of the CPU
+    vector_sources: list[str]
     # what needs Python: the classes of backward nodes
     python_sources: list[str]
     include_dirs: list[str]
@@ -49,6 +51,7 @@ def read_manifest(out: str) -> Manifest:
 
     return Manifest(
         sources=inside(content["sources"]),
+        vector_sources=inside(content["vector_sources"]),
         python_sources=inside(content["python_sources"]),
         include_dirs=inside(content["include_dirs"]),
         python=inside(content["python"]),

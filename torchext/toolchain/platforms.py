@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from dataclasses import dataclass
 
@@ -71,7 +72,27 @@ _LINUX = Platform(
     python_libraries=("torch_python",),
 )
 
-PLATFORMS = {platform.name: platform for platform in (_LINUX,)}
+PLATFORMS = {row.name: row for row in (_LINUX,)}
+
+# The instruction sets that a source of vectors is compiled for, by ATen's names and with its flags:
+# the first runs everywhere, and what a machine has is chosen when a kernel runs. Nothing is fused
+# into one rounding that an expression has as two.
+_VECTOR_FLAGS = ("-ffp-contract=off", "-Wno-unknown-pragmas")
+_CAPABILITIES = {
+    "DEFAULT": (),
+    "AVX2": ("-mavx2", "-mfma", "-mf16c"),
+    "AVX512": ("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mfma", "-mf16c"),
+}
+
+
+def cpu_capabilities(machine: str = platform.machine()) -> dict[str, tuple[str, ...]]:
+    """Return the compiler's flags for each instruction set of a machine like this one."""
+    has_vectors = machine.lower() in ("x86_64", "amd64")
+    return {
+        name: (*flags, *_VECTOR_FLAGS, f"-DCPU_CAPABILITY={name}", f"-DCPU_CAPABILITY_{name}")
+        for name, flags in _CAPABILITIES.items()
+        if name == "DEFAULT" or has_vectors
+    }
 
 
 def current(name: str = sys.platform) -> Platform:

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is generated for the expressions of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..cpp import names as cpp_names
+from ..fused.dtypes import Category
+from ..fused.functions import functions, joins_conditions
+from ..fused.operators import Expressions
+from ..fused.tree import Call, Choice, IsMissing, Number, Tree, in_order, names, parts
+from ..plan.fused import FusedFunction, FusedInput, FusedPlan, Runs, Shared
+from ..plan.kernels import KernelPlan, StructuredPlan
+from ..spec.dtypes import GROUPS
+
+_REAL = ("Half", "BFloat16", *GROUPS["Floating"])
+_WHOLE = GROUPS["Integral"]
+_RUNS = {
+    "Meta": Runs.META,
+    "CompositeImplicitAutograd": Runs.COMPOSITE,
+    "Autograd": Runs.AUTOGRAD,
+}
+
+
+def fused_plan(
+    expressions: Expressions,
+    kernels: Iterable[KernelPlan],
+    structured: StructuredPlan | None,
+    form: str,
+) -> FusedPlan:
+    """The plan of one form's expressions; form: the name of the functional one."""
+    label = cpp_names.parameter_name
+    kinds = expressions.kinds
+    tensors = {name: kind for name, kind in kinds.items() if kind in ("tensor", "tensor?")}
+    numbers = [n for n in kinds if n not in tensors and n != expressions.mask]
+    shared, conditions = _shared(expressions)
+    return FusedPlan(
+        struct=cpp_names.handle_name(form),
+        inputs=tuple(FusedInput(n, label(n), kind == "tensor?") for n, kind in tensors.items()),
+        scalars=tuple((n, label(n)) for n in numbers),
+        numbers=shared,
+        conditions=conditions,
+        results=expressions.results,
+        dtypes=expressions.dtypes,
+        common=expressions.common,
+        types=_types(expressions),
+        mask=label(expressions.mask) if expressions.mask else None,
+        functions=tuple(_functions(kernels, structured)),
+    )
+
+
+def _shared(expressions: Expressions) -> tuple[tuple[Shared, ...], tuple[Shared, ...]]:
+    """The largest parts of the expressions that are made of numbers alone: numbers, and what
+    stands as a condition."""
+    found: dict[bool, dict[Tree, Shared]] = {False: {}, True: {}}
+    seen: set[tuple[Tree, bool]] = set()
+    waiting = [(tree, False) for tree in reversed(expressions.results)]
+    while waiting:
+        part, as_condition = waiting.pop()
+        if (part, as_condition) in seen or isinstance(part, Number):
+            continue
+        seen.add((part, as_condition))
+        if _is_of_numbers(part, expressions.kinds):
+            is_integer = _is_of_integers(part, expressions.kinds)
+            found[as_condition].setdefault(part, Shared(part, is_integer))
+        else:
+            waiting += [(inner, is_one) for inner, is_one in _with_conditions(part)][::-1]
+    return tuple(found[False].values()), tuple(found[True].values())
+
+
+def _with_conditions(part: Tree) -> Iterator[tuple[Tree, bool]]:
+    """What an expression is made of, and whether that stands as a condition."""
+    joins = isinstance(part, Call) and joins_conditions(part)
+    for index, inner in enumerate(parts(part)):
+        yield inner, joins or (isinstance(part, Choice) and index == 0)
+
+
+def _is_of_numbers(part: Tree, kinds: Mapping[str, str]) -> bool:
+    """Whether it is the same for all elements, and known before any of them."""
+    inner = in_order(part)
+    is_known = not any(isinstance(one, IsMissing) for one in inner)
+    return is_known and not any(kinds[name].startswith("tensor") for name in names(part))
+
+
+def _is_of_integers(part: Tree, kinds: Mapping[str, str]) -> bool:
+    inner = in_order(part)
+    is_whole = all(kinds[name] in ("int", "bool") for name in names(part))
+    literals = (one.value for one in inner if isinstance(one, Number))
+    calls = (functions()[one.function] for one in inner if isinstance(one, Call))
+    has_floats = any(isinstance(value, float) for value in literals)
+    return is_whole and not has_floats and not any(function.is_real for function in calls)
+
+
+def _types(expressions: Expressions) -> tuple[str, ...]:
+    least = expressions.common.least
+    if least == Category.FLOAT or expressions.is_derivative:
+        return _REAL
+    parts = (part for part in in_order(*expressions.results) if isinstance(part, Call))
+    of_bools = all(functions()[part.function].takes_bools for part in parts)
+    bools = ("Bool",) if least == Category.BOOL and of_bools else ()
+    return (*_REAL, *_WHOLE, *bools)
+
+
+def _functions(
+    kernels: Iterable[KernelPlan], structured: StructuredPlan | None
+) -> Iterator[FusedFunction]:
+    if structured is not None:
+        meta = Runs.STRUCTURED_META
+        yield FusedFunction(structured.meta_class, "Meta", meta, structured.meta)
+        for kernel in structured.kernels:
+            runs = Runs.STRUCTURED_LOOP
+            yield FusedFunction(kernel.name, kernel.keys[0], runs, structured.impl)
+        return
+    for kernel in kernels:
+        if kernel.is_declared and kernel.signature is not None:
+            runs = _RUNS.get(kernel.key, Runs.LOOP)
+            yield FusedFunction(str(kernel.function), kernel.key, runs, kernel.signature)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""fused.h, fused.cpp, fused_loops.cpp and cuda/fused.cu: operators whose kernels are expressions.
+
+The header has for each operator what computes one value of each result, of values of any type; the
+loops call it with vectors, and are compiled once for each instruction set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..cpp.template import fill
+from ..fused.dtypes import Category, Dtype
+from ..fused.tree import text
+from ..output import File, banner
+from ..plan.fused import FusedFunction, FusedPlan, Runs
+from ..plan.library import OperatorPlan, Plan
+from .spelling.fused import Statements, shared_value
+
+_HEADER = """
+$banner
+#pragma once
+
+#include <torchext/fused/call.h>
+#include <torchext/fused/functions.h>
+
+namespace torchext::generated::$namespace {
+namespace expressions {
+
+$structs
+
+} // namespace expressions
+
+namespace loops {
+
+using ::torchext::fused::Loops;
+
+$tables
+
+} // namespace loops
+} // namespace torchext::generated::$namespace
+"""
+
+_STRUCT = """
+// $location: $schema
+$expressions
+struct $struct {
+  static constexpr auto name = "$name";
+  static constexpr size_t inputs = $inputs, scalars = $scalars, numbers = $numbers;
+  static constexpr size_t conditions = $conditions, results = $results;
+  static constexpr const char* input_names[] = {$names};
+  static constexpr ::torchext::fused::Rule common = $common;
+  static constexpr ::torchext::fused::Rule rules[] = {$rules};
+  using Types = ::torchext::fused::Types<
+    $types>;
+
+  template <typename V>
+  C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
+    using F = ::torchext::fused::Functions<V>;
+    $statements
+  }
+};
+"""
+
+_TABLES = """
+namespace $capability {
+$loops
+} // namespace $capability
+"""
+
+_LOOPS = """
+$banner
+#include <torchext/fused/cpu_loops.h> // first
+
+#include "../include/$namespace/fused.h"
+
+namespace torchext::generated::$namespace::loops::CPU_CAPABILITY {
+
+$loops
+
+} // namespace torchext::generated::$namespace::loops::CPU_CAPABILITY
+"""
+
+_SOURCE = """
+$banner
+$includes
+
+namespace {
+
+using namespace torchext::generated::$namespace::loops;
+namespace expressions = torchext::generated::$namespace::expressions;
+namespace fused = torchext::fused;
+
+} // namespace
+
+$functions
+"""
+
+_FUNCTION = """
+// $location: $schema
+$prototype {
+  using Op = expressions::$struct;
+  const fused::Held<Op> held{{$tensors}, {$scalars}, {$numbers}, {$conditions}};
+$body
+}
+"""
+
+_CPU = ("DEFAULT", "AVX2", "AVX512")
+_CATEGORIES = {
+    Category.BOOL: "kBool", Category.INTEGER: "kInteger", Category.FLOAT: "kFloat",
+}  # fmt: skip
+_BODIES = {
+    Runs.STRUCTURED_META: (
+        "build(fused::Operands<Op>(held.arguments()).with_result(maybe_get_output()));"
+    ),
+    Runs.STRUCTURED_LOOP: {
+        "CPU": "fused::run_on_cpu<Op>(*this, $loops, held.arguments());",
+        "CUDA": "fused::run_on_cuda<Op>(*this, held.arguments(), $wanted);",
+    },
+    Runs.META: "return fused::returned(fused::meta_results<Op>(held.arguments(), $wanted));",
+    Runs.LOOP: {
+        "CPU": "return fused::returned(fused::new_on_cpu<Op>($loops, held.arguments(), $wanted));",
+        "CUDA": "return fused::returned(fused::new_on_cuda<Op>(held.arguments(), $wanted));",
+    },
+    Runs.COMPOSITE: (
+        "return fused::returned(fused::composite_results<Op>(held.arguments(), $wanted));"
+    ),
+    Runs.AUTOGRAD: (
+        "if (fused::is_differentiated<Op>(held.arguments())) {\n"
+        "  return fused::returned(fused::composite_results<Op>(held.arguments(), $wanted));\n"
+        "}\n"
+        "const at::AutoDispatchBelowAutograd below;\n"
+        "return $handle::call($names);"
+    ),
+}
+
+
+def emit(plan: Plan) -> Iterator[File]:
+    """The expressions of a library, their loops, and the kernels that run them."""
+    found = [(op, op.fused) for op in plan.operators if op.fused]
+    if not found:
+        return
+    head = banner(__name__, plan.specs)
+    structs = {fused.struct: (op, fused) for op, fused in reversed(found)}
+    names = list(structs)[::-1]
+    header = fill(
+        _HEADER,
+        banner=head,
+        namespace=plan.namespace,
+        structs=_joined(_struct(plan.namespace, *structs[name]) for name in names),
+        tables=_joined(_tables(capability, names) for capability in _CPU),
+    )
+    yield File(f"include/{plan.namespace}/fused.h", header, "header")
+    loops = [
+        f"const Loops {name} = ::torchext::fused::loops<expressions::{name}>();" for name in names
+    ]
+    text_ = fill(_LOOPS, banner=head, namespace=plan.namespace, loops="\n".join(loops))
+    yield File("src/fused_loops.cpp", text_, "vector_source")
+    for device, path in (("CPU", "src/fused.cpp"), ("CUDA", "src/cuda/fused.cu")):
+        functions = list(_functions(plan.namespace, found, device))
+        text_ = fill(
+            _SOURCE,
+            banner=head,
+            includes=_includes(plan, [op for op, _ in found], device),
+            namespace=plan.namespace,
+            functions=_joined(iter(functions)),
+        )
+        yield File(path, text_, "source")
+
+
+def _includes(plan: Plan, operators: list[OperatorPlan], device: str) -> list[str]:
+    own = "operands.h" if device == "CPU" else "cuda_loops.cuh"
+    return [
+        f"#include <torchext/fused/{own}>",
+        "",
+        f"#include <{plan.namespace}/fused.h>",
+        *(f"#include <{plan.namespace}/kernels/{group}.h>" for group in _groups(operators)),
+        *(
+            f"#include <{plan.namespace}/ops/{group}.h>"
+            for group in _groups(op for op in operators if _is_called(op.fused))
+            if device == "CPU"
+        ),
+    ]
+
+
+def _groups(operators: object) -> list[str]:
+    return sorted({op.group for op in operators})
+
+
+def _is_called(plan: FusedPlan) -> bool:
+    return any(function.runs is Runs.AUTOGRAD for function in plan.functions)
+
+
+def _joined(blocks: Iterator[str]) -> str:
+    return "\n".join(blocks).rstrip()
+
+
+def _tables(capability: str, names: list[str]) -> str:
+    loops = [f"extern const Loops {name};" for name in names]
+    return fill(_TABLES, capability=capability, loops=loops)
+
+
+def _struct(namespace: str, op: OperatorPlan, plan: FusedPlan) -> str:
+    names = [result.name or "" for result in op.operator.func.returns]
+    return fill(
+        _STRUCT,
+        location=op.spec_line,
+        schema=op.schema,
+        expressions=[
+            f"//   {name + ' = ' if name else ''}{text(tree)}"
+            for name, tree in zip(names, plan.results)
+        ],
+        struct=plan.struct,
+        name=f"{namespace}::{op.operator.name.base}",
+        inputs=str(len(plan.inputs)),
+        names=[f'"{item.name}"' for item in plan.inputs],
+        scalars=str(len(plan.scalars)),
+        numbers=str(len(plan.numbers)),
+        conditions=str(len(plan.conditions)),
+        results=str(len(plan.results)),
+        common=_rule(plan, plan.common),
+        rules=[_rule(plan, dtype) for dtype in plan.dtypes],
+        types=", ".join(f"c10::k{name}" for name in plan.types),
+        statements=Statements(plan).lines,
+    )
+
+
+def _rule(plan: FusedPlan, dtype: Dtype) -> str:
+    tensors = sum(1 << i for i, item in enumerate(plan.inputs) if item.name in dtype.tensors)
+    numbers = sum(1 << i for i, (name, _) in enumerate(plan.scalars) if name in dtype.numbers)
+    category = f"::torchext::fused::Category::{_CATEGORIES[dtype.least]}"
+    is_bool = "true" if dtype.is_bool else "false"
+    return f"{{{tensors}, {numbers}, {category}, {is_bool}}}"
+
+
+def _functions(
+    namespace: str, found: list[tuple[OperatorPlan, FusedPlan]], device: str
+) -> Iterator[str]:
+    for op, plan in found:
+        for function in plan.functions:
+            if (function.key == "CUDA") == (device == "CUDA"):
+                yield _function(namespace, op, plan, function)
+
+
+def _function(namespace: str, op: OperatorPlan, plan: FusedPlan, function: FusedFunction) -> str:
+    body = _BODIES[function.runs]
+    words = body if isinstance(body, str) else body[function.key]
+    is_structured = function.runs in (Runs.STRUCTURED_META, Runs.STRUCTURED_LOOP)
+    member = "meta" if function.runs is Runs.STRUCTURED_META else "impl"
+    name = f"{function.name}::{member}" if is_structured else function.name
+    values = {
+        "$loops": f"TORCHEXT_CHOSEN_LOOPS({plan.struct})",
+        "$wanted": plan.mask or "fused::all<Op>()",
+        "$handle": f"torchext::generated::{namespace}::operators::{op.handle}",
+        "$names": function.signature.names,
+    }
+    parameters = dict(plan.scalars)
+    for hole, value in values.items():
+        words = words.replace(hole, value)
+    return fill(
+        _FUNCTION,
+        location=op.spec_line,
+        schema=op.schema,
+        prototype=function.signature.prototype(name),
+        struct=plan.struct,
+        tensors=[f"fused::ref({item.parameter})" for item in plan.inputs],
+        scalars=[parameter for _, parameter in plan.scalars],
+        numbers=[f"fused::shared({shared_value(n, parameters)})" for n in plan.numbers],
+        conditions=[shared_value(condition, parameters) for condition in plan.conditions],
+        body=[f"  {line}" for line in words.split("\n")],
+    )

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The part of the Plan that is about operators whose kernels are expressions."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from ..cpp.signatures import Signature
+from ..fused.dtypes import Dtype
+from ..fused.tree import Tree
+
+
+@dataclass(frozen=True)
+class FusedInput:
+    """A tensor that an expression reads."""
+
+    name: str  # in the expression
+    parameter: str
+    is_optional: bool
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A part of an expression that is the same for all elements."""
+
+    tree: Tree
+    is_integer: bool  # it is computed of integers alone, and exactly
+
+
+class Runs(enum.Enum):
+    """What a function that is generated for a dispatch key does with an expression."""
+
+    META = "gives the results' sizes, strides and dtypes"
+    LOOP = "runs the loop of a device"
+    COMPOSITE = "calls ATen's operators"
+    AUTOGRAD = "does that where somebody differentiates, and calls below otherwise"
+    STRUCTURED_META = "sets up the iterator"
+    STRUCTURED_LOOP = "runs the loop of a device over the iterator"
+
+
+@dataclass(frozen=True)
+class FusedFunction:
+    """A function that is defined for an expression."""
+
+    name: str  # qualified
+    key: str
+    runs: Runs
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class FusedPlan:
+    """An expression for each result of an operator, and the functions that compute them."""
+
+    struct: str
+    inputs: tuple[FusedInput, ...]
+    scalars: tuple[tuple[str, str], ...]  # numbers: names in the expressions, and parameters
+    numbers: tuple[Shared, ...]  # what is computed of these alone, once a call
+    conditions: tuple[Shared, ...]
+    results: tuple[Tree, ...]
+    dtypes: tuple[Dtype, ...]  # of the results
+    common: Dtype  # in which all are computed
+    types: tuple[str, ...]  # the dtypes that it is computed in, names of c10
+    mask: str | None  # the parameter that says which results are wanted
+    functions: tuple[FusedFunction, ...]

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What runs the loops of expressions: the dtypes of a call, as an operator of ATen that takes all of
+// the tensors promotes them, the iterator over its operands, and its composite and Meta kernels.
+#pragma once
+
+#include <ATen/TensorIterator.h>
+#include <ATen/Version.h>
+#include <ATen/native/TypeProperties.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <torchext/elementwise.h>
+#include <torchext/fused/call.h>
+#include <torchext/fused/tensors.h>
+
+#include <ATen/OpMathType.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/AutogradState.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace torchext {
+inline namespace v1 {
+namespace fused {
+
+/// A call's tensors and its numbers, in the order of the arguments, and what the expression has of
+/// numbers alone.
+struct Arguments {
+  at::ArrayRef<at::OptionalTensorRef> tensors;
+  at::ArrayRef<at::Scalar> scalars;
+  at::ArrayRef<Number> numbers;
+  const bool* conditions;
+};
+
+/// What holds them, made of the parameters of a kernel.
+template <typename Op>
+struct Held {
+  std::array<at::OptionalTensorRef, Op::inputs> tensors;
+  std::array<at::Scalar, Op::scalars> scalars;
+  std::array<Number, Op::numbers> numbers;
+  std::array<bool, Op::conditions> conditions;
+
+  Arguments arguments() const {
+    return {tensors, scalars, numbers, conditions.data()};
+  }
+};
+
+inline at::OptionalTensorRef ref(const at::Tensor& tensor) {
+  return tensor.defined() ? at::OptionalTensorRef(tensor) : at::OptionalTensorRef();
+}
+
+inline at::OptionalTensorRef ref(const std::optional<at::Tensor>& tensor) {
+  return tensor.has_value() ? ref(*tensor) : at::OptionalTensorRef();
+}
+
+inline at::OptionalTensorRef ref(const at::OptionalTensorRef& tensor) {
+  return tensor;
+}
+
+/// A number as the loops take it.
+template <typename T>
+Number shared(const T& number) {
+  if constexpr (std::is_same_v<T, at::Scalar>) {
+    return number.isIntegral(/*includeBool=*/true) ? Number(number.toLong())
+                                                   : Number(number.toDouble());
+  } else {
+    return Number(number);
+  }
+}
+
+/// A number as a double or an integer, to compute with.
+template <typename V, typename T>
+V number(const T& given) {
+  if constexpr (std::is_same_v<T, at::Scalar>) {
+    return given.template to<V>();
+  } else {
+    return static_cast<V>(given);
+  }
+}
+
+/// That all results are wanted.
+template <typename Op>
+std::array<bool, Op::results> all() {
+  std::array<bool, Op::results> found;
+  found.fill(true);
+  return found;
+}
+
+inline at::Scalar wrapped(Category category) {
+  switch (category) {
+    case Category::kBool:
+      return true;
+    case Category::kInteger:
+      return 1;
+    default:
+      return 1.0;
+  }
+}
+
+inline Category category_of(at::ScalarType dtype) {
+  return c10::isIntegralType(dtype, false) ? Category::kInteger
+         : dtype == at::kBool              ? Category::kBool
+                                           : Category::kFloat;
+}
+
+/// The dtype of the tensors alone.
+inline at::ScalarType promoted(const Rule& rule, const Arguments& arguments) {
+  at::native::ResultTypeState state = {};
+  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
+    if ((rule.tensors >> i & 1) && arguments.tensors[i].has_value()) {
+      state = at::native::update_result_type_state(*arguments.tensors[i], state);
+    }
+  }
+  return at::native::result_type(state);
+}
+
+/// What numbers make of a dtype of tensors: nothing, or that of a number.
+inline std::optional<Category> raised(
+    const Rule& rule, const Arguments& arguments, at::ScalarType dtype) {
+  Category found = rule.least;
+  for (size_t i = 0; i < arguments.scalars.size(); ++i) {
+    if (rule.numbers >> i & 1) {
+      found = std::max(found, category_of(arguments.scalars[i].type()));
+    }
+  }
+  const bool is_known = dtype != at::ScalarType::Undefined;
+  return is_known && found <= category_of(dtype) ? std::nullopt : std::optional(found);
+}
+
+inline at::ScalarType dtype_of(const Rule& rule, const Arguments& arguments) {
+  if (rule.is_bool) {
+    return at::kBool;
+  }
+  const at::ScalarType dtype = promoted(rule, arguments);
+  const std::optional<Category> number = raised(rule, arguments, dtype);
+  if (!number) {
+    return dtype;
+  }
+  return *number == Category::kFloat     ? c10::get_default_dtype_as_scalartype()
+         : *number == Category::kInteger ? at::kLong
+                                         : at::kBool;
+}
+
+/// The wrapped number that raises the dtype of the tensors to that of the call; undefined where
+/// none is needed.
+inline at::Tensor raising(const Rule& common, const Arguments& arguments) {
+  const std::optional<Category> number = raised(common, arguments, promoted(common, arguments));
+  if (!number) {
+    return {};
+  }
+  at::Tensor found = at::scalar_tensor(
+      wrapped(*number),
+      at::device(at::kCPU).dtype(
+          *number == Category::kFloat     ? at::kDouble
+          : *number == Category::kInteger ? at::kLong
+                                          : at::kBool));
+  found.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return found;
+}
+
+/// Refuses tensors whose sizes do not broadcast together, by their names.
+template <typename Op>
+void check_sizes(const Arguments& arguments) {
+  c10::DimVector sizes;
+  c10::SmallVector<size_t, c10::kDimVectorStaticSize> from; // the input that a size is of
+  for (size_t i = 0; i < Op::inputs; ++i) {
+    if (!arguments.tensors[i].has_value()) {
+      continue;
+    }
+    const at::IntArrayRef own = (*arguments.tensors[i]).sizes();
+    if (own.size() > sizes.size()) {
+      const size_t added = own.size() - sizes.size();
+      sizes.insert(sizes.begin(), added, 1);
+      from.insert(from.begin(), added, i);
+    }
+    for (size_t j = 0; j < own.size(); ++j) {
+      const size_t at = sizes.size() - own.size() + j;
+      TORCH_CHECK(
+          own[j] == sizes[at] || own[j] == 1 || sizes[at] == 1,
+          Op::name,
+          ": ",
+          Op::input_names[i],
+          " has size ",
+          own[j],
+          " where ",
+          Op::input_names[from[at]],
+          " has ",
+          sizes[at],
+          ", ",
+          own,
+          " and ",
+          (*arguments.tensors[from[at]]).sizes(),
+          ": they do not broadcast");
+      if (own[j] != 1) {
+        sizes[at] = own[j];
+        from[at] = i;
+      }
+    }
+  }
+}
+
+/// How TensorIterator sees the operands of a call: results that are wanted, tensors that are there.
+template <typename Op>
+class Operands {
+ public:
+  explicit Operands(const Arguments& arguments) : arguments_(arguments) {
+    config_.set_check_mem_overlap(true)
+        .allow_cpu_scalars(true)
+        .promote_inputs_to_common_dtype(true)
+        .cast_common_dtype_to_outputs(true)
+        .enforce_safe_casting_to_output(true);
+  }
+
+  /// An iterator over one result, which may be undefined.
+  at::TensorIteratorConfig& with_result(const at::Tensor& result) {
+    config_.add_output(result);
+    const at::ScalarType dtype = dtype_of(Op::rules[0], arguments_);
+    if (dtype != dtype_of(Op::common, arguments_)) {
+      config_.declare_static_dtype(dtype);
+    }
+    add_inputs();
+    return config_;
+  }
+
+  at::TensorIteratorConfig& with_new_results(at::ArrayRef<bool> wanted) {
+    for (const bool is_wanted : wanted) {
+      if (is_wanted) {
+        config_.add_owned_output(at::Tensor());
+      }
+    }
+    add_inputs();
+    return config_;
+  }
+
+ private:
+  void add_inputs() {
+    check_sizes<Op>(arguments_);
+    for (const at::OptionalTensorRef& tensor : arguments_.tensors) {
+      if (tensor.has_value()) {
+        config_.add_const_input(*tensor);
+      }
+    }
+    if (const at::Tensor number = raising(Op::common, arguments_); number.defined()) {
+      config_.add_owned_const_input(number);
+    }
+  }
+
+  const Arguments arguments_;
+  at::TensorIteratorConfig config_;
+};
+
+/// A call as its loop is told of it.
+template <typename Op>
+struct Told {
+  Told(const Arguments& arguments, at::ArrayRef<bool> wanted, int operands) {
+    int8_t next = 0;
+    for (size_t i = 0; i < Op::results; ++i) {
+      results[i] = wanted[i] ? next++ : int8_t(-1);
+    }
+    for (size_t i = 0; i < Op::inputs; ++i) {
+      inputs[i] = arguments.tensors[i].has_value() ? next++ : int8_t(-1);
+    }
+    call = {results, inputs, arguments.numbers.data(), arguments.conditions, operands};
+  }
+
+  int8_t results[Op::results];
+  int8_t inputs[Op::inputs + 1];
+  Call call;
+};
+
+/// The loops for the instruction set that this machine has, chosen as ATen chooses its own.
+inline const Loops& chosen(
+    [[maybe_unused]] const Loops& basic,
+    [[maybe_unused]] const Loops* avx2,
+    [[maybe_unused]] const Loops* avx512) {
+  static const std::string capability = at::get_cpu_capability();
+  if (avx512 && capability == "AVX512") {
+    return *avx512;
+  }
+  return avx2 && (capability == "AVX512" || capability == "AVX2") ? *avx2 : basic;
+}
+
+[[noreturn]] inline void refuse(const char* name, at::ScalarType dtype) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, name, ": not implemented for ", dtype);
+}
+
+/// Runs the loop over operands that all have the common dtype.
+template <typename Op>
+void loop_on_cpu(
+    at::TensorIteratorBase& iter,
+    const Loops& loops,
+    const Arguments& arguments,
+    at::ArrayRef<bool> wanted) {
+  const auto dtype = static_cast<size_t>(iter.common_dtype());
+  const Loop loop = dtype < Loops::dtypes ? loops.of[dtype] : nullptr;
+  if (loop == nullptr) {
+    refuse(Op::name, iter.common_dtype());
+  }
+  const Told<Op> told(arguments, wanted, iter.ntensors());
+  const Call& call = told.call;
+  iter.for_each([&](char** data, const int64_t* strides, int64_t size, int64_t rows) {
+    loop(call, data, strides, size, rows);
+  });
+  iter.cast_outputs();
+}
+
+template <typename Op>
+using Results = std::array<at::Tensor, Op::results>;
+
+/// The results of an iterator, in their own dtypes; undefined where nobody wants one.
+template <typename Op>
+Results<Op> taken(
+    const at::TensorIteratorBase& iter, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  Results<Op> found;
+  int next = 0;
+  for (size_t i = 0; i < Op::results; ++i) {
+    if (wanted[i]) {
+      found[i] = iter.output(next++).to(dtype_of(Op::rules[i], arguments));
+    }
+  }
+  return found;
+}
+
+template <typename Op, typename Run>
+Results<Op> new_results(const Arguments& arguments, at::ArrayRef<bool> wanted, const Run& run) {
+  if (std::none_of(wanted.begin(), wanted.end(), [](bool is) { return is; })) {
+    return {};
+  }
+  at::TensorIterator iter = Operands<Op>(arguments).with_new_results(wanted).build();
+  run(iter);
+  return taken<Op>(iter, arguments, wanted);
+}
+
+template <typename Op>
+Results<Op> new_on_cpu(const Loops& loops, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  return new_results<Op>(arguments, wanted, [&](at::TensorIteratorBase& iter) {
+    loop_on_cpu<Op>(iter, loops, arguments, wanted);
+  });
+}
+
+/// Fills the result of an iterator; one that has another dtype, as that of a condition, from a tensor
+/// of the common one.
+template <typename Op>
+void run_on_cpu(at::TensorIteratorBase& iter, const Loops& loops, const Arguments& arguments) {
+  const auto wanted = all<Op>();
+  if (iter.dtype(0) == iter.common_dtype()) {
+    loop_on_cpu<Op>(iter, loops, arguments, wanted);
+  } else {
+    iter.output(0).copy_(new_on_cpu<Op>(loops, arguments, wanted)[0]);
+  }
+}
+
+/// The sizes that the tensors of a call broadcast to, which may be symbolic.
+inline c10::SymDimVector broadcast(const Arguments& arguments) {
+  c10::SymDimVector sizes;
+  for (const at::OptionalTensorRef& tensor : arguments.tensors) {
+    if (tensor.has_value()) {
+      sizes = at::infer_size_symdimvector(sizes, (*tensor).sym_sizes());
+    }
+  }
+  return sizes;
+}
+
+template <typename Op>
+Results<Op> meta_results(const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  c10::SmallVector<const at::Tensor*, 4> inputs;
+  for (const at::OptionalTensorRef& tensor : arguments.tensors) {
+    if (tensor.has_value()) {
+      inputs.push_back(&*tensor);
+    }
+  }
+  const c10::SymDimVector sizes = broadcast(arguments);
+  const c10::SymDimVector strides = torchext::detail::result_strides(inputs, sizes);
+  Results<Op> found;
+  for (size_t i = 0; i < Op::results; ++i) {
+    if (wanted[i]) {
+      const auto options =
+          inputs[0]->options().dtype(dtype_of(Op::rules[i], arguments)).device(at::kMeta);
+      found[i] = at::empty_strided_symint(sizes, strides, options);
+    }
+  }
+  return found;
+}
+
+/// A result of ATen's operators as that of a kernel: of all tensors' sizes, and a tensor of its own.
+inline at::Tensor as_result(
+    const Value& value,
+    const Arguments& arguments,
+    c10::SymIntArrayRef sizes,
+    at::ScalarType dtype) {
+  if (value.is_number()) {
+    const at::Tensor& first =
+        **std::find_if(arguments.tensors.begin(), arguments.tensors.end(), [](const auto& tensor) {
+          return tensor.has_value();
+        });
+    const at::Tensor same = at::full_symint(sizes, value.number(), first.options().dtype(dtype));
+    // Results of one call require grad together.
+    return first.requires_grad() ? at::where(at::ones_like(same, at::kBool), same, first.to(dtype))
+                                 : same;
+  }
+  const at::Tensor tensor = value.tensor().to(dtype);
+  if (!torchext::detail::same_sizes(tensor.sym_sizes(), sizes)) {
+    return tensor.expand_symint(sizes).clone(at::MemoryFormat::Contiguous);
+  }
+  const bool is_an_input =
+      std::any_of(arguments.tensors.begin(), arguments.tensors.end(), [&](const auto& argument) {
+        return argument.has_value() && tensor.is_same(*argument);
+      });
+  return is_an_input ? tensor.clone() : tensor;
+}
+
+/// The expression, written with ATen's operators: computed in the precision that the kernels have.
+template <typename Op>
+Results<Op> composite_results(const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  const at::ScalarType common = dtype_of(Op::common, arguments);
+  if (!Op::Types::has(common)) {
+    refuse(Op::name, common);
+  }
+  const at::ScalarType computed = at::toOpMathType(common);
+  Value inputs[Op::inputs + 1], numbers[Op::numbers + 1], results[Op::results];
+  bool has[Op::inputs + Op::conditions + 1], is_wanted[Op::results];
+  for (size_t i = 0; i < Op::inputs; ++i) {
+    has[i] = arguments.tensors[i].has_value();
+    if (has[i]) {
+      inputs[i] = (*arguments.tensors[i]).to(computed);
+    }
+  }
+  for (size_t i = 0; i < Op::numbers; ++i) {
+    const Number& given = arguments.numbers[i];
+    numbers[i] = given.is_integral ? at::Scalar(given.integer) : at::Scalar(given.real);
+  }
+  std::copy(arguments.conditions, arguments.conditions + Op::conditions, has + Op::inputs);
+  std::copy(wanted.begin(), wanted.end(), is_wanted);
+  Op::template compute<Value>(Given<Value>{inputs, numbers, has, is_wanted}, results);
+  const c10::SymDimVector sizes = broadcast(arguments);
+  Results<Op> found;
+  for (size_t i = 0; i < Op::results; ++i) {
+    if (wanted[i]) {
+      found[i] = as_result(results[i], arguments, sizes, dtype_of(Op::rules[i], arguments));
+    }
+  }
+  return found;
+}
+
+/// Whether a derivative of a call will be asked for.
+template <typename Op>
+bool is_differentiated(const Arguments& arguments) {
+  return std::any_of(
+      arguments.tensors.begin(), arguments.tensors.end(), [](const at::OptionalTensorRef& tensor) {
+        return tensor.has_value() && ((at::GradMode::is_enabled() && (*tensor).requires_grad()) ||
+                                      (c10::AutogradState::get_tls_state().get_fw_grad_mode() &&
+                                       (*tensor)._fw_grad(/*level=*/0).defined()));
+      });
+}
+
+/// Results as a kernel returns them.
+inline at::Tensor returned(std::array<at::Tensor, 1> results) {
+  return std::move(results[0]);
+}
+
+template <size_t N>
+auto returned(std::array<at::Tensor, N> results) {
+  return std::apply(
+      [](auto&&... each) { return std::make_tuple(std::move(each)...); }, std::move(results));
+}
+
+} // namespace fused
+} // namespace v1
+} // namespace torchext
+
+/// The loops of an expression, in whose namespace there is one for each instruction set.
+#if defined(__x86_64__) || defined(_M_X64)
+#define TORCHEXT_CHOSEN_LOOPS(expression) \
+  ::torchext::fused::chosen(DEFAULT::expression, &AVX2::expression, &AVX512::expression)
+#else
+#define TORCHEXT_CHOSEN_LOOPS(expression) \
+  ::torchext::fused::chosen(DEFAULT::expression, nullptr, nullptr)
+#endif

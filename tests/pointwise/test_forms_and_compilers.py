@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""In-place and out= forms, batches, traced programs and other devices of operators that are
+expressions."""
+
+import itertools
+
+import pytest
+import torch
+import written_with_torch as written
+from torch._inductor.utils import run_and_get_code
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.testing import assert_close
+
+
+def test_the_out_form_writes_as_atens(pointwisetest):
+    gate, up = torch.randn(3, 5), torch.randn(5)
+    expected = pointwisetest.swiglu(gate, up)
+    for out in (torch.empty(0), torch.empty(3, 5), torch.empty(5, 3).t(), torch.empty(0).double()):
+        found = pointwisetest.swiglu.out(gate, up, out=out)
+        assert found is out
+        assert_close(out, expected.to(out.dtype))
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type Long"):
+        pointwisetest.swiglu.out(gate, up, out=torch.empty(3, 5, dtype=torch.long))
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        memory = torch.randn(20)
+        pointwisetest.swiglu.out(memory[:15].view(3, 5), up, out=memory[2:17].view(3, 5))
+
+
+def test_the_out_form_of_a_condition_converts_it(pointwisetest):
+    x = torch.tensor([1.0, -1.0, float("nan")])
+    out = torch.empty(3)
+    pointwisetest.positive.out(x, out=out)
+    assert out.tolist() == [1, 0, 0]
+
+
+def test_the_in_place_form_writes_as_atens(pointwisetest):
+    gate, up = torch.randn(3, 5), torch.randn(5)
+    expected = pointwisetest.swiglu(gate, up)
+    own = gate.clone()
+    assert pointwisetest.swiglu_(own, up) is own
+    assert torch.equal(own, expected)
+    with pytest.raises(RuntimeError, match="output with shape"):
+        pointwisetest.swiglu_(torch.ones(5), torch.ones(3, 5))
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        pointwisetest.affine_(torch.ones(5, dtype=torch.int32), torch.ones(5), torch.ones(5))
+
+
+def test_gradients_of_the_in_place_form_are_torchs(pointwisetest):
+    torch.manual_seed(5)
+    gate, up = (torch.randn(4, requires_grad=True) for _ in range(2))
+    found = torch.autograd.grad(pointwisetest.swiglu_(gate.clone(), up).sum(), (gate, up))
+    expected = torch.autograd.grad(written.swiglu(gate, up).sum(), (gate, up))
+    assert_close(found, expected)
+
+
+@pytest.mark.parametrize("dims", itertools.product([0, 1, None], repeat=3), ids=str)
+def test_batches_are_those_of_a_loop(pointwisetest, dims):
+    if set(dims) == {None}:
+        return
+    sizes = {0: (4, 3), 1: (3, 4), None: (3,)}
+    given = [torch.randn(sizes[dim]) for dim in dims]
+    found = torch.vmap(pointwisetest.affine, in_dims=dims)(*given)
+    assert_close(found, torch.vmap(written.affine, in_dims=dims)(*given))
+    found = torch.vmap(pointwisetest.rotate, in_dims=dims)(*given)
+    assert_close(found, torch.vmap(written.rotate, in_dims=dims)(*given))
+
+
+def test_inductor_sees_the_expression(pointwisetest):
+    def chain(x, y, z):
+        return pointwisetest.swiglu(x * 2, y) + z
+
+    given = [torch.randn(8, 16, requires_grad=True) for _ in range(3)]
+    found, codes = run_and_get_code(torch.compile(chain, fullgraph=True), *given)
+    expected = chain(*given)
+    assert_close(found, expected)
+    (forward, *_) = codes
+    assert "pointwisetest" not in forward  # no call of ours
+    assert forward.count("for(int64_t x0") == 1  # one loop
+    own, codes = run_and_get_code(lambda: torch.autograd.grad(found.sum(), given))
+    assert_close(own, torch.autograd.grad(expected.sum(), given))
+    assert not any("pointwisetest" in code for code in codes)
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_compiled_calls_of_all_kinds_agree(pointwisetest, dynamic):
+    torch.manual_seed(2)
+
+    def many(x, y, weight):
+        a = pointwisetest.huber(x, y, delta=0.5)
+        b, c = pointwisetest.rotate(a, y, weight)
+        d, is_first = pointwisetest.larger(b, c)
+        e = pointwisetest.chosen(is_first, d, x)
+        f = pointwisetest.swiglu_(e.clone(), y)
+        return pointwisetest.scaled(f, weight, alpha=2), pointwisetest.powered(x, 2, twice=True)
+
+    compiled = torch.compile(many, fullgraph=True, dynamic=dynamic)
+    for dtype, size in itertools.product([torch.float32, torch.bfloat16], [4, 6]):
+        given = [torch.randn(size, 5).to(dtype) for _ in range(2)] + [torch.randn(5).to(dtype)]
+        tolerance = {"rtol": 3e-2, "atol": 3e-2} if dtype == torch.bfloat16 else {}
+        assert_close(compiled(*given), many(*given), **tolerance)
+
+
+@pytest.mark.parametrize("name", ["swiglu", "scaled", "rotate", "larger", "adam"])
+def test_the_composite_kernel_computes_the_same(pointwisetest, name):
+    """What runs where there is no kernel, and what traced calls become."""
+    op = getattr(pointwisetest, name).default
+    torch.manual_seed(1)
+    count = 4 if name == "adam" else len(op._schema.arguments) - (name == "scaled")
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        given = [torch.rand(3, 5).to(dtype) for _ in range(count)]
+        given += [0.1] if name == "adam" else []
+        found = op.decompose(*given)
+        assert_close(found, op(*given))
+
+
+def test_shapes_that_are_symbols_stay_so(pointwisetest):
+    def program(x, y):
+        values, _ = pointwisetest.larger(x, y)
+        return pointwisetest.affine(values, y, x)
+
+    x, y = torch.randn(4, 3), torch.randn(3)
+    rows = torch.export.Dim("rows", min=2)
+    module = torch.nn.Module()
+    module.forward = program
+    exported = torch.export.export(module, (x, y), dynamic_shapes=({0: rows}, None))
+    for size in (2, 7):
+        x = torch.randn(size, 3)
+        assert_close(exported.module()(x, y), program(x, y))
+    targets = [str(node.target) for node in exported.graph.nodes if node.op == "call_function"]
+    assert "pointwisetest.affine.Tensor" in targets
+
+
+def test_fake_tensors_have_the_strides_of_real_ones(pointwisetest):
+    x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    y = torch.randn(5, 4).t()
+    real = [pointwisetest.affine(x, y, y), *pointwisetest.rotate(x, y, x)]
+    with FakeTensorMode() as mode:
+        a, b = mode.from_tensor(x), mode.from_tensor(y)
+        fake = [pointwisetest.affine(a, b, b), *pointwisetest.rotate(a, b, a)]
+    assert [f.stride() for f in fake] == [r.stride() for r in real]
+
+
+def test_operators_pass_torchs_own_checks(pointwisetest):
+    x, y = (torch.rand(3, 4, requires_grad=True) for _ in range(2))
+    torch.library.opcheck(pointwisetest.swiglu.default, (x, y))
+    torch.library.opcheck(pointwisetest.rotate.default, (x, y, x))
+    torch.library.opcheck(pointwisetest.larger.default, (x, y))
+    torch.library.opcheck(pointwisetest.scaled.default, (x, None), {"alpha": 2})
+    torch.library.opcheck(pointwisetest.swiglu_jvp.default, (x, y, x, y))
+    torch.library.opcheck(pointwisetest.swiglu_backward.default, (x, x, y, [True, True]))
+    torch.library.opcheck(
+        pointwisetest.swiglu_double_backward.default, (x, None, y, x, y, [True, True, True])
+    )

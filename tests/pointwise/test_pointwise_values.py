@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What operators that are expressions compute, and in which dtypes and layouts, beside torch's."""
+
+import itertools
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import written_with_torch as written
+from library_build import ROOT
+from torch.testing import assert_close, make_tensor
+
+FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+# Sizes of the tensors, which broadcast; long enough for several vectors, and some elements more.
+CALLS = {
+    "swiglu": ([(3, 70), (70,)], {}),
+    "scaled": ([(3, 70), (3, 1)], {"alpha": 2.5}),
+    "affine": ([(3, 70), (70,), ()], {}),
+    "huber": ([(3, 70), (3, 70)], {"delta": 0.5}),
+    "rotate": ([(3, 70), (3, 70), (70,)], {}),
+    "larger": ([(3, 70), (70,)], {}),
+    "chosen": ([(3, 70), (70,), (3, 1)], {}),
+    "powered": ([(3, 70)], {"n": 3, "twice": True}),
+    "same": ([(3, 70)], {}),
+    "positive": ([(3, 70)], {}),
+    "wrapped": ([(3, 70), (70,)], {}),
+    "adam": ([(3, 70)] * 4, {"lr": 0.125}),
+}
+OF_INTEGERS = ("affine", "larger", "chosen", "same", "positive", "powered")
+
+
+def tensors(name, dtype, low=None):
+    torch.manual_seed(7)
+    sizes, options = CALLS[name]
+    low = 0.1 if name == "adam" else low
+    made = [make_tensor(s, dtype=dtype, device="cpu", low=low, high=4) for s in sizes]
+    return made, options
+
+
+def listed(results):
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def compare(found, expected, **tolerance):
+    assert len(listed(found)) == len(listed(expected))
+    for own, other in zip(listed(found), listed(expected), strict=True):
+        assert own.dtype == other.dtype
+        assert_close(own, other, equal_nan=True, **tolerance)
+
+
+def in_float64(name, given, options):
+    """The results of torch's operators, computed in float64 and rounded once."""
+    results = getattr(written, name)(*(x.double() for x in given), **options)
+    own = getattr(written, name)(*given, **options)
+    return tuple(r.to(o.dtype) for r, o in zip(listed(results), listed(own), strict=True))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", CALLS)
+def test_values_are_those_of_torch(pointwisetest, name, dtype):
+    given, options = tensors(name, dtype)
+    compare(getattr(pointwisetest, name)(*given, **options), in_float64(name, given, options))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize("name", OF_INTEGERS)
+def test_integers_are_those_of_torch(pointwisetest, name, dtype):
+    given, options = tensors(name, dtype, low=0)
+    expected = getattr(written, name)(*given, **options)
+    compare(getattr(pointwisetest, name)(*given, **options), expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["wrapped", "affine", "larger", "swiglu"])
+def test_dtypes_are_promoted_as_torch_does(pointwisetest, name):
+    sizes, _ = CALLS[name]
+    dtypes = (*FLOATS, torch.int32, torch.uint8, torch.bool)
+    for first, second in itertools.product(dtypes, dtypes):
+        for size in ((3,), ()):  # a tensor without dimensions promotes by its kind alone
+            if name == "swiglu" and not (first.is_floating_point and size):
+                continue  # torch's sigmoid makes float32 first; all are promoted together here
+            others = [make_tensor(size, dtype=second, device="cpu", low=1, high=4)] * 2
+            x = make_tensor((3,), dtype=first, device="cpu", low=1, high=4)
+            given = [x, *others][: len(sizes)]
+            try:
+                expected = getattr(written, name)(*given)
+            except (RuntimeError, NotImplementedError):  # as torch refuses bools
+                with pytest.raises((RuntimeError, NotImplementedError)):
+                    getattr(pointwisetest, name)(*given)
+                continue
+            compare(getattr(pointwisetest, name)(*given), expected, rtol=2e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("alpha", [2, 2.5, True])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32, torch.bool], ids=str)
+def test_numbers_promote_as_torchs(pointwisetest, dtype, alpha):
+    x = make_tensor((5,), dtype=dtype, device="cpu", low=0, high=3)
+    compare(pointwisetest.scaled(x, alpha=alpha), written.scaled(x, alpha=alpha))
+
+
+def test_a_condition_decides_on_no_dtype_and_is_not_rounded(pointwisetest):
+    mask = torch.tensor([1e-300, -1e-300, 0.0], dtype=torch.float64)
+    x, y = torch.ones(3), torch.zeros(3)
+    found = pointwisetest.chosen(mask, x, y)
+    assert found.dtype == torch.float32
+    assert found.tolist() == [1, 0, 0]
+
+
+def layouts(x):
+    """The tensor in memory of other strides: transposed, with gaps, from behind an odd start, and
+    expanded where it has one row alone."""
+    yield x
+    yield x.t().contiguous().t()
+    yield torch.stack([x, x + 1], -1)[..., 0]
+    yield torch.cat([x.new_zeros(1), x.flatten()])[1:].view(x.shape)
+    yield x[:1].expand_as(x)
+
+
+def without_memory(x):
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16], ids=str)
+def test_an_element_does_not_depend_on_where_it_lies(pointwisetest, dtype):
+    torch.manual_seed(7)
+    for size in ((3, 70), (1, 5), (33, 1), (2, 16)):
+        x, a, b = (make_tensor(size, dtype=dtype, device="cpu", low=-3, high=4) for _ in range(3))
+        for x_, a_, b_ in itertools.product(layouts(x), layouts(a), layouts(b)):
+            found = pointwisetest.affine(x_, a_, b_)
+            dense = pointwisetest.affine(x_.contiguous(), a_.contiguous(), b_.contiguous())
+            assert torch.equal(found, dense)
+            assert found.stride() == torch.addcmul(x_, a_, b_).stride()
+            on_meta = pointwisetest.affine(*map(without_memory, (x_, a_, b_)))
+            assert on_meta.stride() == found.stride()
+
+
+@pytest.mark.parametrize("size", [(), (0,), (1,), (2, 0, 3), (1, 1, 7), (2, 3, 1, 5, 1, 2)])
+def test_every_number_of_dimensions_is_served(pointwisetest, size):
+    x, y = torch.randn(size), torch.randn(size)
+    compare(pointwisetest.huber(x, y), written.huber(x, y))
+    compare(pointwisetest.rotate(x, y, x), written.rotate(x, y, x))
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, float("inf"), -float("inf"), float("nan"), 1e-40, 3e38]
+
+
+@pytest.mark.parametrize("name", ["wrapped", "larger", "affine", "positive", "same", "chosen"])
+def test_special_values_are_those_of_torch(pointwisetest, name):
+    x, y = map(torch.tensor, zip(*itertools.product(SPECIAL, SPECIAL), strict=True))
+    count = len(CALLS[name][0])
+    given = [x, y, torch.ones_like(x)][:count]
+    found, expected = getattr(pointwisetest, name)(*given), getattr(written, name)(*given)
+    compare(found, expected, rtol=0, atol=0)
+    for own, other in zip(listed(found), listed(expected), strict=True):
+        is_zero = other == 0
+        assert torch.equal(torch.signbit(own[is_zero]), torch.signbit(other[is_zero]))
+
+
+def test_integers_are_not_divided_by_zero(pointwisetest):
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        pointwisetest.wrapped(torch.tensor([1, 2]), torch.tensor([1, 0]))
+
+
+def test_a_result_is_a_tensor_of_its_own(pointwisetest):
+    x = torch.randn(5)
+    found = pointwisetest.same(x)
+    assert torch.equal(found, x)
+    assert found.data_ptr() != x.data_ptr()
+
+
+def test_sizes_that_do_not_broadcast_are_named(pointwisetest):
+    with pytest.raises(RuntimeError, match=r"pointwisetest::huber: y has size 4 where x has 3"):
+        pointwisetest.huber(torch.ones(2, 3), torch.ones(4))
+    with pytest.raises(RuntimeError, match=r"rotate: angle has size 4 where y has 3, \[4\] and"):
+        pointwisetest.rotate(torch.ones(1), torch.ones(2, 3), torch.ones(4))
+
+
+def test_a_dtype_that_no_expression_takes_is_refused_by_name(pointwisetest):
+    with pytest.raises(NotImplementedError, match="pointwisetest::same: not implemented for Compl"):
+        pointwisetest.same(torch.ones(2, dtype=torch.complex64))
+    with pytest.raises(NotImplementedError, match="pointwisetest::wrapped: .* for Bool"):
+        pointwisetest.wrapped(torch.ones(2, dtype=torch.bool), torch.ones(2, dtype=torch.bool))
+
+
+LIBRARY = ROOT / "build" / "tests" / "pointwisetest" / "pointwisetest_library.so"
+OF_ALL_CAPABILITIES = """
+import sys, torch, torchext
+ops = torchext.load_library(sys.argv[1])
+torch.manual_seed(3)
+for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+    x, y, z = (torch.randn(3, 70).to(dtype) for _ in range(3))
+    results = [ops.swiglu(x, y), ops.affine(x, y, z), ops.huber(x, y), *ops.rotate(x, y, z)]
+    print(*(r.double().sum().item() for r in results))
+print(torch.backends.cpu.get_cpu_capability())
+"""
+
+
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
+    reason="this processor has no vectors of AVX2",
+)
+def test_instruction_sets_agree(pointwisetest):
+    found = {}
+    for capability in ("default", "avx2", torch.backends.cpu.get_cpu_capability().lower()):
+        command = [sys.executable, "-c", OF_ALL_CAPABILITIES, LIBRARY]
+        environment = {**os.environ, "ATEN_CPU_CAPABILITY": capability}
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        result = subprocess.run(
+            command, check=True, env=environment, capture_output=True, text=True, timeout=300
+        )
+        *lines, chosen = result.stdout.splitlines()
+        assert chosen.lower() == capability
+        found[capability] = torch.tensor([[float(word) for word in line.split()] for line in lines])
+    for values in found.values():
+        assert_close(values, found["default"], rtol=1e-3, atol=1e-2)
