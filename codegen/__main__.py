@@ -38,6 +38,8 @@ from .emit import (
 from .errors import Errors, SpecError
 from .formula.helper_topics import read_topics
 from .formula.torch_functions import installed_functions
+from .fused.operators import lowered
+from .fused.writing import written_derivatives, written_operators
 from .output import FileSet
 from .plan.library import Plan
 from .schema.parser import LONGEST_NAME
@@ -78,7 +80,7 @@ def main(argv: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         if options.command == "expand":
-            _expand(options.native_functions)
+            _expand(options.native_functions, options.derivatives)
             return 0
         with _no_garbage_collection():
             plan, rejected = load_plan(options)
@@ -132,15 +134,26 @@ def _parser() -> argparse.ArgumentParser:
             )  # fmt: skip
     command = commands.add_parser("expand", help="print the operators in upstream's form")
     command.add_argument("native_functions", type=Path, metavar="FILE")
+    command.add_argument(
+        "--derivatives", type=_namespace, metavar="NAMESPACE",
+        help="print the formulas that follow from expressions, for the library of a namespace",
+    )  # fmt: skip
     return parser
 
 
-def _expand(path: Path) -> None:
-    """Print the long form of a native_functions.yaml; raises SpecError."""
-    errors = Errors(limit=_MOST_ERRORS)
-    text = expanded(path, _display_name(path), errors)
+def _expand(path: Path, namespace: str | None) -> None:
+    """Print the long form of a native_functions.yaml, or the formulas that follow from it; raises
+    SpecError."""
+    errors, name = Errors(limit=_MOST_ERRORS), _display_name(path)
+    found = load_operators(path, name, errors)
     errors.raise_if_any()
-    sys.stdout.write(text)
+    entries = lowered(namespace or "NS", found, [], errors)
+    if namespace is None:
+        made = expanded(path, name, errors) + written_operators(entries)
+    else:
+        made = written_derivatives(entries, [])
+    errors.raise_if_any()
+    sys.stdout.write(made)
 
 
 def _folder(text: str) -> Path:

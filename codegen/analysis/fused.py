@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..cpp import names as cpp_names
-from ..fused.dtypes import Category
+from ..fused.dtypes import Category, compared
 from ..fused.functions import functions, joins_conditions
 from ..fused.operators import Expressions
 from ..fused.tree import Call, Choice, IsMissing, Number, Tree, in_order, names, parts
@@ -44,6 +44,8 @@ def fused_plan(
         results=expressions.results,
         dtypes=expressions.dtypes,
         common=expressions.common,
+        compared=tuple(d for d in compared(expressions.results, kinds) if d.tensors),
+        range=_range(expressions),
         types=_types(expressions),
         mask=label(expressions.mask) if expressions.mask else None,
         functions=tuple(_functions(kernels, structured)),
@@ -90,6 +92,12 @@ def _is_of_integers(part: Tree, kinds: Mapping[str, str]) -> bool:
     calls = (functions()[one.function] for one in inner if isinstance(one, Call))
     has_floats = any(isinstance(value, float) for value in literals)
     return is_whole and not has_floats and not any(function.is_real for function in calls)
+
+
+def _range(expressions: Expressions) -> tuple[int, int]:
+    numbers = (part for part in in_order(*expressions.results) if isinstance(part, Number))
+    whole = [number.value for number in numbers if type(number.value) is int]
+    return min(whole, default=0), max(whole, default=0)
 
 
 def _types(expressions: Expressions) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ struct $struct {
   static constexpr const char* input_names[] = {$names};
   static constexpr ::torchext::fused::Rule common = $common;
   static constexpr ::torchext::fused::Rule rules[] = {$rules};
+  static constexpr std::array<::torchext::fused::Rule, $comparisons> compared = {$compared};
+  static constexpr int64_t least_number = $least, largest_number = $largest;
   using Types = ::torchext::fused::Types<
     $types>;
 
@@ -220,9 +222,18 @@ def _struct(namespace: str, op: OperatorPlan, plan: FusedPlan) -> str:
         results=str(len(plan.results)),
         common=_rule(plan, plan.common),
         rules=[_rule(plan, dtype) for dtype in plan.dtypes],
+        comparisons=str(len(plan.compared)),
+        compared=_rules(plan, plan.compared),
+        least=str(plan.range[0]),
+        largest=str(plan.range[1]),
         types=", ".join(f"c10::k{name}" for name in plan.types),
         statements=Statements(plan).lines,
     )
+
+
+def _rules(plan: FusedPlan, dtypes: tuple[Dtype, ...]) -> str:
+    rules = ", ".join(_rule(plan, dtype) for dtype in dtypes)
+    return f"{{{rules}}}" if rules else ""
 
 
 def _rule(plan: FusedPlan, dtype: Dtype) -> str:

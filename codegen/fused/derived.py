@@ -143,7 +143,7 @@ class _Deriving:
         return DerivedOperator(func, trees, f"Gradients of ``{self.func.name}`` for {what}.")
 
     def _jvp(self) -> DerivedOperator:
-        self.tangents = {name: self._unused(f"{name}_t") for name in self.gradients}
+        self.tangents = {name: self._unused(f"{name}_tangent") for name in self.gradients}
         values: dict[str, Tree] = {}
         for name, given in self.tangents.items():
             is_there = self.kinds[name] == "tensor"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from .functions import functions
+from .functions import functions, joins_conditions
 from .tree import Call, Choice, IsMissing, Name, Number, Tree, in_order
 
 
@@ -71,6 +71,19 @@ def _dtype(tree: Tree, made: Mapping[Tree, Dtype], kinds: Mapping[str, str]) -> 
     found = _promoted(*(made[part] for part in tree.arguments))
     least = Category.FLOAT if function.is_real else found.least
     return Dtype(found.tensors, found.numbers, least)
+
+
+def compared(trees: Iterable[Tree], kinds: Mapping[str, str]) -> tuple[Dtype, ...]:
+    """The dtypes in which numbers are compared."""
+    made: dict[Tree, Dtype] = {}
+    found: dict[Dtype, None] = {}
+    for part in in_order(*trees):
+        made[part] = _dtype(part, made, kinds)
+        is_comparison = isinstance(part, Call) and made[part].is_bool
+        if is_comparison and not joins_conditions(part):
+            own = _promoted(*(made[argument] for argument in part.arguments))
+            found.setdefault(Dtype(own.tensors, own.numbers, own.least))
+    return tuple(found)
 
 
 def _promoted(*several: Dtype) -> Dtype:

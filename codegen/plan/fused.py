@@ -61,6 +61,8 @@ class FusedPlan:
     results: tuple[Tree, ...]
     dtypes: tuple[Dtype, ...]  # of the results
     common: Dtype  # in which all are computed
+    compared: tuple[Dtype, ...]  # in which numbers are compared, where that is another
+    range: tuple[int, int]  # the least and the largest integer that is written out
     types: tuple[str, ...]  # the dtypes that it is computed in, names of c10
     mask: str | None  # the parameter that says which results are wanted
     functions: tuple[FusedFunction, ...]

@@ -215,3 +215,24 @@ def test_instruction_sets_agree(pointwisetest):
         found[capability] = torch.tensor([[float(word) for word in line.split()] for line in lines])
     for values in found.values():
         assert_close(values, found["default"], rtol=1e-3, atol=1e-2)
+
+
+def test_integers_are_not_computed_as_floats(pointwisetest):
+    """2**24 + 1 is no float32."""
+    large = torch.tensor([2**24 + 1, 2**24])
+    with pytest.raises(NotImplementedError, match="a result of Long would be computed in Float"):
+        pointwisetest.chosen(torch.ones(2), large, large)
+    with pytest.raises(NotImplementedError, match="tensors of Long would be compared in Float"):
+        pointwisetest.chosen(large, torch.ones(2), torch.zeros(2))
+    found = pointwisetest.chosen(large - 2**24, large, large + 1)
+    assert found.tolist() == [2**24 + 1, 2**24 + 1]
+    found = pointwisetest.chosen(torch.tensor([True, False]), torch.ones(2), torch.zeros(2))
+    assert found.tolist() == [1, 0]
+
+
+def test_numbers_that_are_none_of_the_dtype_are_refused(pointwisetest):
+    """torch's operators refuse some of them, and take others for what is left of their bits."""
+    x = torch.ones(2, dtype=torch.int8)
+    with pytest.raises(RuntimeError, match="pointwisetest::scaled: 300 is no Char, in which"):
+        pointwisetest.scaled(x, alpha=300)
+    assert torch.equal(pointwisetest.scaled(x, alpha=-128), written.scaled(x, alpha=-128))

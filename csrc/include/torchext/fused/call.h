@@ -6,6 +6,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 

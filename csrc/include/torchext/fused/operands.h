@@ -14,6 +14,7 @@
 #include <torchext/fused/call.h>
 #include <torchext/fused/tensors.h>
 
+#include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/AutogradState.h>
@@ -148,6 +149,54 @@ inline at::ScalarType dtype_of(const Rule& rule, const Arguments& arguments) {
                                          : at::kBool;
 }
 
+template <typename Op>
+void check_fits(at::ScalarType dtype, int64_t number) {
+  const bool fits = AT_DISPATCH_SWITCH(dtype, Op::name, AT_DISPATCH_CASE_INTEGRAL_TYPES([&] {
+                                         return !c10::overflows<scalar_t, int64_t>(number);
+                                       }));
+  TORCH_CHECK(
+      fits, Op::name, ": ", number, " is no ", dtype, ", in which its tensors are computed");
+}
+
+/// Refuses a call whose integers would be computed as floats, of which not every one is exact, and
+/// one with a number that the dtype has not.
+template <typename Op>
+void check_exact(const Arguments& arguments) {
+  const at::ScalarType common = dtype_of(Op::common, arguments);
+  if (at::isFloatingType(common)) {
+    for (const Rule& rule : Op::rules) {
+      const at::ScalarType dtype = dtype_of(rule, arguments);
+      TORCH_CHECK_NOT_IMPLEMENTED(
+          rule.is_bool || !at::isIntegralType(dtype, /*includeBool=*/true),
+          Op::name,
+          ": a result of ",
+          dtype,
+          " would be computed in ",
+          common,
+          ", the dtype of all its tensors and numbers; convert the result instead");
+    }
+    for (const Rule& rule : Op::compared) {
+      const at::ScalarType dtype = promoted(rule, arguments);
+      TORCH_CHECK_NOT_IMPLEMENTED(
+          !at::isIntegralType(dtype, /*includeBool=*/false) || at::elementSize(dtype) <= 2,
+          Op::name,
+          ": tensors of ",
+          dtype,
+          " would be compared in ",
+          common,
+          ", which rounds large ones; compare them before, and pass the condition as a bool tensor");
+    }
+  } else if (at::isIntegralType(common, /*includeBool=*/false)) {
+    for (const Number& number : arguments.numbers) {
+      if (number.is_integral) {
+        check_fits<Op>(common, number.integer);
+      }
+    }
+    check_fits<Op>(common, Op::least_number);
+    check_fits<Op>(common, Op::largest_number);
+  }
+}
+
 /// The wrapped number that raises the dtype of the tensors to that of the call; undefined where
 /// none is needed.
 inline at::Tensor raising(const Rule& common, const Arguments& arguments) {
@@ -242,6 +291,7 @@ class Operands {
  private:
   void add_inputs() {
     check_sizes<Op>(arguments_);
+    check_exact<Op>(arguments_);
     for (const at::OptionalTensorRef& tensor : arguments_.tensors) {
       if (tensor.has_value()) {
         config_.add_const_input(*tensor);
@@ -376,6 +426,7 @@ Results<Op> meta_results(const Arguments& arguments, at::ArrayRef<bool> wanted) 
       inputs.push_back(&*tensor);
     }
   }
+  check_exact<Op>(arguments);
   const c10::SymDimVector sizes = broadcast(arguments);
   const c10::SymDimVector strides = torchext::detail::result_strides(inputs, sizes);
   Results<Op> found;
@@ -423,6 +474,7 @@ Results<Op> composite_results(const Arguments& arguments, at::ArrayRef<bool> wan
   if (!Op::Types::has(common)) {
     refuse(Op::name, common);
   }
+  check_exact<Op>(arguments);
   const at::ScalarType computed = at::toOpMathType(common);
   Value inputs[Op::inputs + 1], numbers[Op::numbers + 1], results[Op::results];
   bool has[Op::inputs + Op::conditions + 1], is_wanted[Op::results];

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What follows from expressions as the entries of YAML files that one would have written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from ..spec.model import Derivative, Operator
+from .operators import Expressions, Lowered
+from .tree import text
+
+_ABOVE = "# What follows from 'pointwise:', of the lines that are named."
+
+
+def written_operators(entries: Lowered) -> str:
+    """The operators that no entry declares, with their expressions; nothing where none are."""
+    derived = [e for e in entries.expressions.values() if e.is_derivative]
+    lines = [line for expressions in derived for line in ("", *_operator(expressions))]
+    return "\n".join(["", _ABOVE, *lines, ""]) if lines else ""
+
+
+def written_derivatives(entries: Lowered, given: Iterable[Derivative]) -> str:
+    """The formulas that no entry has."""
+    known = {id(derivative) for derivative in given}
+    derived = [d for d in entries.derivatives if id(d) not in known]
+    lines = [line for derivative in derived for line in ("", *_derivative(derivative))]
+    return "\n".join([_ABOVE, *lines, ""]) if lines else ""
+
+
+def _operator(expressions: Expressions) -> Iterator[str]:
+    operator: Operator = expressions.operator
+    yield f"- func: {operator.func}  # {operator.location.file_line}"
+    *several, last = map(text, expressions.results)
+    if not several:
+        yield f"  pointwise: {_quoted(last)}"
+    else:
+        yield "  pointwise:"
+        yield from (f"    - {_quoted(words)}" for words in (*several, last))
+    yield f"  doc: {_quoted(operator.doc)}"
+
+
+def _derivative(derivative: Derivative) -> Iterator[str]:
+    yield f"- name: {derivative.name}  # {derivative.location.file_line}"
+    if derivative.output_differentiability is not None:
+        flags = ", ".join(flag.text for flag in derivative.output_differentiability)
+        yield f"  output_differentiability: [{flags}]"
+    for formula in derivative.formulas:
+        yield f"  {', '.join(formula.names)}: {_quoted(formula.text)}"
+
+
+def _quoted(words: str) -> str:
+    """A text that YAML reads as itself."""
+    is_plain = words[0] not in "-'\"%@`{}[]&*!|>?:,#" and ": " not in words and " #" not in words
+    return words if is_plain else json.dumps(words, ensure_ascii=False)

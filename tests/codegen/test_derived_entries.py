@@ -1,0 +1,748 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What follows from an expression, whole: entries, formulas, and the code of its kernels.
+
+To accept a change after reading it: EXPECTTEST_ACCEPT=1 python -m pytest tests/codegen/test_derived_entries.py
+"""
+
+import contextlib
+import io
+import tempfile
+import unittest
+from pathlib import Path
+
+from expecttest import TestCase
+from spec_runs import run
+
+from codegen.__main__ import main
+
+SPEC = """\
+- func: gated(Tensor x, Tensor? gate, *, float slope=0.5, Scalar shift=0) -> Tensor
+  forms: [gated.out]
+  let:
+    opened: 1 if gate is None else sigmoid(gate)
+  pointwise: (x if x > 0 else (1 - slope) * x) * opened + shift
+"""
+
+
+def printed(*arguments: str) -> str:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        assert main([*arguments]) == 0
+    return text.getvalue()
+
+
+class DerivedEntries(TestCase):
+    maxDiff = None
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.path = self.folder / "n.yaml"
+        self.path.write_text(SPEC, encoding="utf-8")
+
+    def generated(self, path: str) -> str:
+        out = str(self.folder / "out")
+        arguments = ["--namespace", "golden", "--native-functions", str(self.path)]
+        printed("gen", *arguments, "--out", out)
+        return Path(out, path).read_text(encoding="utf-8")
+
+    def test_operators(self) -> None:
+        self.assertExpectedInline(
+            printed("expand", str(self.path)),
+            """\
+- func: gated(Tensor x, Tensor? gate, *, float slope=0.5, Scalar shift=0) -> Tensor
+  structured_delegate: gated.out
+  let:
+    opened: 1 if gate is None else sigmoid(gate)
+  pointwise: (x if x > 0 else (1 - slope) * x) * opened + shift
+
+- func: gated.out(Tensor x, Tensor? gate, *, float slope=0.5, Scalar shift=0, Tensor(a!) out) -> Tensor(a!)
+  structured: True
+
+# What follows from 'pointwise:', of the lines that are named.
+
+- func: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:1
+  pointwise:
+    - (grad_output * (1 if gate is None else sigmoid(gate)) if x > 0 else 0) + (0 if x > 0 else grad_output * (1 if gate is None else sigmoid(gate))) * (1 - slope)
+    - (0 if gate is None else grad_output * (x if x > 0 else (1 - slope) * x)) * (1 - sigmoid(gate)) * sigmoid(gate)
+  doc: Gradients of ``gated`` for ``x``, ``gate``.
+
+- func: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)  # n.yaml:1
+  pointwise:
+    - (0 if grad_x is None else ((0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) * (1 if gate is None else sigmoid(gate))) + (0 if grad_gate is None else (0 if gate is None else grad_gate * sigmoid(gate) * (1 - sigmoid(gate))) * (x if x > 0 else (1 - slope) * x))
+    - 0 if grad_gate is None else ((0 if gate is None else grad_gate * sigmoid(gate) * (1 - sigmoid(gate))) * grad_output if x > 0 else 0) + (0 if x > 0 else (0 if gate is None else grad_gate * sigmoid(gate) * (1 - sigmoid(gate))) * grad_output) * (1 - slope)
+    - (0 if grad_x is None else (0 if gate is None else ((0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) * grad_output) * (1 - sigmoid(gate)) * sigmoid(gate)) + (0 if grad_gate is None else (grad_gate * ((0 if gate is None else grad_output * (x if x > 0 else (1 - slope) * x)) * (1 - sigmoid(gate))) + -(grad_gate * sigmoid(gate) * (0 if gate is None else grad_output * (x if x > 0 else (1 - slope) * x)))) * (1 - sigmoid(gate)) * sigmoid(gate))
+  doc: Gradients of ``gated_backward`` for ``grad_output``, ``x``, ``gate``.
+
+- func: gated_jvp(Tensor x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope) -> Tensor  # n.yaml:1
+  pointwise: (x_tangent if x > 0 else x_tangent * (1 - slope)) * (1 if gate is None else sigmoid(gate)) + (0 if gate is None else (0 if gate_tangent is None else gate_tangent) * (1 - sigmoid(gate)) * sigmoid(gate)) * (x if x > 0 else (1 - slope) * x)
+  doc: Tangent of ``gated`` in the direction ``x_tangent``, ``gate_tangent``.
+""",
+        )
+
+    def test_formulas(self) -> None:
+        text = printed("expand", str(self.path), "--derivatives", "golden")
+        self.assertExpectedInline(
+            text,
+            """\
+# What follows from 'pointwise:', of the lines that are named.
+
+- name: gated(Tensor x, Tensor? gate, *, float slope=0.5, Scalar shift=0) -> Tensor  # n.yaml:5
+  x, gate: "grad.defined() ? golden::gated_backward(grad, x, gate, slope, grad_input_mask) : std::tuple<Tensor, Tensor>()"
+  result: golden::gated_jvp(x_t, gate_t, x_p, gate_p, slope)
+
+- name: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:5
+  output_differentiability: [True, True]
+  grad_output, x, gate: "grads[0].defined() || grads[1].defined() ? golden::gated_double_backward(grads[0], grads[1], grad_output, x, gate, slope, grad_input_mask) : std::tuple<Tensor, Tensor, Tensor>()"
+  result0: std::get<0>(golden::gated_backward(grad_output_t, x_p, gate_p, slope, {true, false})) + std::get<1>(golden::gated_double_backward(x_t, gate_t, grad_output_p, x_p, gate_p, slope, {false, true, false}))
+  result1: std::get<1>(golden::gated_backward(grad_output_t, x_p, gate_p, slope, {false, true})) + std::get<2>(golden::gated_double_backward(x_t, gate_t, grad_output_p, x_p, gate_p, slope, {false, false, true}))
+""",
+        )
+
+    def test_expressions(self) -> None:
+        self.assertExpectedInline(
+            self.generated("include/golden/fused.h"),
+            """\
+// Generated by codegen.emit.fused from n.yaml.
+// Do not edit: change those. This file is free of conditions: use it under any licence.
+
+#pragma once
+
+#include <torchext/fused/call.h>
+#include <torchext/fused/functions.h>
+
+namespace torchext::generated::golden {
+namespace expressions {
+
+// n.yaml:1: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2]
+//     output_mask) -> (Tensor, Tensor)
+//   (grad_output * (1 if gate is None else sigmoid(gate)) if x > 0 else 0) + (0 if x > 0 else
+//     grad_output * (1 if gate is None else sigmoid(gate))) * (1 - slope)
+//   (0 if gate is None else grad_output * (x if x > 0 else (1 - slope) * x)) * (1 - sigmoid(gate))
+//     * sigmoid(gate)
+struct gated_backward {
+  static constexpr auto name = "golden::gated_backward";
+  static constexpr size_t inputs = 3, scalars = 1, numbers = 1;
+  static constexpr size_t conditions = 0, results = 2;
+  static constexpr const char* input_names[] = {"grad_output", "x", "gate"};
+  static constexpr ::torchext::fused::Rule common = {
+      7, 0, ::torchext::fused::Category::kFloat, false};
+  static constexpr ::torchext::fused::Rule rules[] = {
+      {7, 0, ::torchext::fused::Category::kFloat, false},
+      {7, 0, ::torchext::fused::Category::kFloat, false}};
+  static constexpr std::array<::torchext::fused::Rule, 1> compared = {
+      {{2, 0, ::torchext::fused::Category::kInteger, false}}};
+  static constexpr int64_t least_number = 0, largest_number = 1;
+  using Types = ::torchext::fused::Types<
+    c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
+
+  template <typename V>
+  C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
+    using F = ::torchext::fused::Functions<V>;
+    const auto v4 = F::greater(given.inputs[1], F::number(int64_t(0)));
+    const V v5 = F::sigmoid(given.inputs[2]);
+    if (given.wanted[0]) {
+      const V v6 = !given.has[2] ? F::number(int64_t(1)) : v5;
+      const V v7 = F::multiply(given.inputs[0], v6);
+      const V v8 = F::choose(v4, v7, F::number(int64_t(0)));
+      const V v9 = F::choose(v4, F::number(int64_t(0)), v7);
+      const V v10 = F::multiply(v9, given.numbers[0]);
+      const V v11 = F::add(v8, v10);
+      results[0] = v11;
+    }
+    if (given.wanted[1]) {
+      const V v12 = F::multiply(given.numbers[0], given.inputs[1]);
+      const V v13 = F::choose(v4, given.inputs[1], v12);
+      const V v14 = F::multiply(given.inputs[0], v13);
+      const V v15 = !given.has[2] ? F::number(int64_t(0)) : v14;
+      const V v16 = F::subtract(F::number(int64_t(1)), v5);
+      const V v17 = F::multiply(v15, v16);
+      const V v18 = F::multiply(v17, v5);
+      results[1] = v18;
+    }
+  }
+};
+
+// n.yaml:1: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x,
+//     Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
+//   (0 if grad_x is None else ((0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) *
+//     (1 if gate is None else sigmoid(gate))) + (0 if grad_gate is None else (0 if gate is None
+//     else grad_gate * sigmoid(gate) * (1 - sigmoid(gate))) * (x if x > 0 else (1 - slope) * x))
+//   0 if grad_gate is None else ((0 if gate is None else grad_gate * sigmoid(gate) * (1 -
+//     sigmoid(gate))) * grad_output if x > 0 else 0) + (0 if x > 0 else (0 if gate is None else
+//     grad_gate * sigmoid(gate) * (1 - sigmoid(gate))) * grad_output) * (1 - slope)
+//   (0 if grad_x is None else (0 if gate is None else ((0 if x > 0 else grad_x * (1 - slope)) +
+//     (grad_x if x > 0 else 0)) * grad_output) * (1 - sigmoid(gate)) * sigmoid(gate)) + (0 if
+//     grad_gate is None else (grad_gate * ((0 if gate is None else grad_output * (x if x > 0 else
+//     (1 - slope) * x)) * (1 - sigmoid(gate))) + -(grad_gate * sigmoid(gate) * (0 if gate is None
+//     else grad_output * (x if x > 0 else (1 - slope) * x)))) * (1 - sigmoid(gate)) *
+//     sigmoid(gate))
+struct gated_double_backward {
+  static constexpr auto name = "golden::gated_double_backward";
+  static constexpr size_t inputs = 5, scalars = 1, numbers = 1;
+  static constexpr size_t conditions = 0, results = 3;
+  static constexpr const char* input_names[] = {"grad_x", "grad_gate", "grad_output", "x", "gate"};
+  static constexpr ::torchext::fused::Rule common = {
+      31, 0, ::torchext::fused::Category::kFloat, false};
+  static constexpr ::torchext::fused::Rule rules[] = {
+      {31, 0, ::torchext::fused::Category::kFloat, false},
+      {31, 0, ::torchext::fused::Category::kFloat, false},
+      {31, 0, ::torchext::fused::Category::kFloat, false}};
+  static constexpr std::array<::torchext::fused::Rule, 1> compared = {
+      {{8, 0, ::torchext::fused::Category::kInteger, false}}};
+  static constexpr int64_t least_number = 0, largest_number = 1;
+  using Types = ::torchext::fused::Types<
+    c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
+
+  template <typename V>
+  C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
+    using F = ::torchext::fused::Functions<V>;
+    const auto v6 = F::greater(given.inputs[3], F::number(int64_t(0)));
+    const V v7 = F::multiply(given.inputs[0], given.numbers[0]);
+    const V v8 = F::choose(v6, F::number(int64_t(0)), v7);
+    const V v9 = F::choose(v6, given.inputs[0], F::number(int64_t(0)));
+    const V v10 = F::add(v8, v9);
+    const V v11 = F::sigmoid(given.inputs[4]);
+    const V v12 = F::multiply(given.inputs[1], v11);
+    const V v13 = F::subtract(F::number(int64_t(1)), v11);
+    const V v14 = F::multiply(v12, v13);
+    const V v15 = !given.has[4] ? F::number(int64_t(0)) : v14;
+    const V v16 = F::multiply(given.numbers[0], given.inputs[3]);
+    const V v17 = F::choose(v6, given.inputs[3], v16);
+    if (given.wanted[0]) {
+      const V v18 = !given.has[4] ? F::number(int64_t(1)) : v11;
+      const V v19 = F::multiply(v10, v18);
+      const V v20 = !given.has[0] ? F::number(int64_t(0)) : v19;
+      const V v21 = F::multiply(v15, v17);
+      const V v22 = !given.has[1] ? F::number(int64_t(0)) : v21;
+      const V v23 = F::add(v20, v22);
+      results[0] = v23;
+    }
+    if (given.wanted[1]) {
+      const V v24 = F::multiply(v15, given.inputs[2]);
+      const V v25 = F::choose(v6, v24, F::number(int64_t(0)));
+      const V v26 = F::choose(v6, F::number(int64_t(0)), v24);
+      const V v27 = F::multiply(v26, given.numbers[0]);
+      const V v28 = F::add(v25, v27);
+      const V v29 = !given.has[1] ? F::number(int64_t(0)) : v28;
+      results[1] = v29;
+    }
+    if (given.wanted[2]) {
+      const V v30 = F::multiply(v10, given.inputs[2]);
+      const V v31 = !given.has[4] ? F::number(int64_t(0)) : v30;
+      const V v32 = F::multiply(v31, v13);
+      const V v33 = F::multiply(v32, v11);
+      const V v34 = !given.has[0] ? F::number(int64_t(0)) : v33;
+      const V v35 = F::multiply(given.inputs[2], v17);
+      const V v36 = !given.has[4] ? F::number(int64_t(0)) : v35;
+      const V v37 = F::multiply(v36, v13);
+      const V v38 = F::multiply(given.inputs[1], v37);
+      const V v39 = F::multiply(v12, v36);
+      const V v40 = F::negative(v39);
+      const V v41 = F::add(v38, v40);
+      const V v42 = F::multiply(v41, v13);
+      const V v43 = F::multiply(v42, v11);
+      const V v44 = !given.has[1] ? F::number(int64_t(0)) : v43;
+      const V v45 = F::add(v34, v44);
+      results[2] = v45;
+    }
+  }
+};
+
+// n.yaml:1: gated_jvp(Tensor x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope)
+//     -> Tensor
+//   (x_tangent if x > 0 else x_tangent * (1 - slope)) * (1 if gate is None else sigmoid(gate)) + (0
+//     if gate is None else (0 if gate_tangent is None else gate_tangent) * (1 - sigmoid(gate)) *
+//     sigmoid(gate)) * (x if x > 0 else (1 - slope) * x)
+struct gated_jvp {
+  static constexpr auto name = "golden::gated_jvp";
+  static constexpr size_t inputs = 4, scalars = 1, numbers = 1;
+  static constexpr size_t conditions = 0, results = 1;
+  static constexpr const char* input_names[] = {"x_tangent", "gate_tangent", "x", "gate"};
+  static constexpr ::torchext::fused::Rule common = {
+      15, 0, ::torchext::fused::Category::kFloat, false};
+  static constexpr ::torchext::fused::Rule rules[] = {
+      {15, 0, ::torchext::fused::Category::kFloat, false}};
+  static constexpr std::array<::torchext::fused::Rule, 1> compared = {
+      {{4, 0, ::torchext::fused::Category::kInteger, false}}};
+  static constexpr int64_t least_number = 0, largest_number = 1;
+  using Types = ::torchext::fused::Types<
+    c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
+
+  template <typename V>
+  C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
+    using F = ::torchext::fused::Functions<V>;
+    const auto v5 = F::greater(given.inputs[2], F::number(int64_t(0)));
+    const V v6 = F::multiply(given.inputs[0], given.numbers[0]);
+    const V v7 = F::choose(v5, given.inputs[0], v6);
+    const V v8 = F::sigmoid(given.inputs[3]);
+    const V v9 = !given.has[3] ? F::number(int64_t(1)) : v8;
+    const V v10 = F::multiply(v7, v9);
+    const V v11 = !given.has[1] ? F::number(int64_t(0)) : given.inputs[1];
+    const V v12 = F::subtract(F::number(int64_t(1)), v8);
+    const V v13 = F::multiply(v11, v12);
+    const V v14 = F::multiply(v13, v8);
+    const V v15 = !given.has[3] ? F::number(int64_t(0)) : v14;
+    const V v16 = F::multiply(given.numbers[0], given.inputs[2]);
+    const V v17 = F::choose(v5, given.inputs[2], v16);
+    const V v18 = F::multiply(v15, v17);
+    const V v19 = F::add(v10, v18);
+    results[0] = v19;
+  }
+};
+
+// n.yaml:1: gated(Tensor x, Tensor? gate, *, float slope=0.5, Scalar shift=0) -> Tensor
+//   (x if x > 0 else (1 - slope) * x) * (1 if gate is None else sigmoid(gate)) + shift
+struct gated {
+  static constexpr auto name = "golden::gated";
+  static constexpr size_t inputs = 2, scalars = 2, numbers = 2;
+  static constexpr size_t conditions = 0, results = 1;
+  static constexpr const char* input_names[] = {"x", "gate"};
+  static constexpr ::torchext::fused::Rule common = {
+      3, 2, ::torchext::fused::Category::kFloat, false};
+  static constexpr ::torchext::fused::Rule rules[] = {
+      {3, 2, ::torchext::fused::Category::kFloat, false}};
+  static constexpr std::array<::torchext::fused::Rule, 1> compared = {
+      {{1, 0, ::torchext::fused::Category::kInteger, false}}};
+  static constexpr int64_t least_number = 0, largest_number = 1;
+  using Types = ::torchext::fused::Types<
+    c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
+
+  template <typename V>
+  C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
+    using F = ::torchext::fused::Functions<V>;
+    const auto v4 = F::greater(given.inputs[0], F::number(int64_t(0)));
+    const V v5 = F::multiply(given.numbers[0], given.inputs[0]);
+    const V v6 = F::choose(v4, given.inputs[0], v5);
+    const V v7 = F::sigmoid(given.inputs[1]);
+    const V v8 = !given.has[1] ? F::number(int64_t(1)) : v7;
+    const V v9 = F::multiply(v6, v8);
+    const V v10 = F::add(v9, given.numbers[1]);
+    results[0] = v10;
+  }
+};
+
+} // namespace expressions
+
+namespace loops {
+
+using ::torchext::fused::Loops;
+
+namespace DEFAULT {
+extern const Loops gated_backward;
+extern const Loops gated_double_backward;
+extern const Loops gated_jvp;
+extern const Loops gated;
+} // namespace DEFAULT
+
+namespace AVX2 {
+extern const Loops gated_backward;
+extern const Loops gated_double_backward;
+extern const Loops gated_jvp;
+extern const Loops gated;
+} // namespace AVX2
+
+namespace AVX512 {
+extern const Loops gated_backward;
+extern const Loops gated_double_backward;
+extern const Loops gated_jvp;
+extern const Loops gated;
+} // namespace AVX512
+
+} // namespace loops
+} // namespace torchext::generated::golden
+""",
+        )
+
+    def test_kernels(self) -> None:
+        text = self.generated("src/fused.cpp")
+        self.assertExpectedInline(
+            text[text.index("using namespace") :],
+            """\
+using namespace torchext::generated::golden::loops;
+namespace expressions = torchext::generated::golden::expressions;
+namespace fused = torchext::fused;
+
+} // namespace
+
+// n.yaml:1: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2]
+//     output_mask) -> (Tensor, Tensor)
+::std::tuple<at::Tensor, at::Tensor> golden::native::gated_backward_cpu(
+    const at::Tensor& grad_output,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope,
+    ::std::array<bool, 2> output_mask) {
+  using Op = expressions::gated_backward;
+  const fused::Held<Op> held{
+      {fused::ref(grad_output), fused::ref(x), fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  return fused::returned(
+      fused::new_on_cpu<Op>(TORCHEXT_CHOSEN_LOOPS(gated_backward), held.arguments(), output_mask));
+}
+
+// n.yaml:1: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2]
+//     output_mask) -> (Tensor, Tensor)
+::std::tuple<at::Tensor, at::Tensor> golden::native::gated_backward_meta(
+    const at::Tensor& grad_output,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope,
+    ::std::array<bool, 2> output_mask) {
+  using Op = expressions::gated_backward;
+  const fused::Held<Op> held{
+      {fused::ref(grad_output), fused::ref(x), fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  return fused::returned(fused::meta_results<Op>(held.arguments(), output_mask));
+}
+
+// n.yaml:1: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2]
+//     output_mask) -> (Tensor, Tensor)
+::std::tuple<at::Tensor, at::Tensor> golden::native::gated_backward_composite(
+    const at::Tensor& grad_output,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope,
+    ::std::array<bool, 2> output_mask) {
+  using Op = expressions::gated_backward;
+  const fused::Held<Op> held{
+      {fused::ref(grad_output), fused::ref(x), fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  return fused::returned(fused::composite_results<Op>(held.arguments(), output_mask));
+}
+
+// n.yaml:1: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x,
+//     Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
+::std::tuple<at::Tensor, at::Tensor, at::Tensor> golden::native::gated_double_backward_cpu(
+    const ::std::optional<at::Tensor>& grad_x,
+    const ::std::optional<at::Tensor>& grad_gate,
+    const at::Tensor& grad_output,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope,
+    ::std::array<bool, 3> output_mask) {
+  using Op = expressions::gated_double_backward;
+  const fused::Held<Op> held{
+      {
+          fused::ref(grad_x),
+          fused::ref(grad_gate),
+          fused::ref(grad_output),
+          fused::ref(x),
+          fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  return fused::returned(
+      fused::new_on_cpu<Op>(
+          TORCHEXT_CHOSEN_LOOPS(gated_double_backward), held.arguments(), output_mask));
+}
+
+// n.yaml:1: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x,
+//     Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
+::std::tuple<at::Tensor, at::Tensor, at::Tensor> golden::native::gated_double_backward_meta(
+    const ::std::optional<at::Tensor>& grad_x,
+    const ::std::optional<at::Tensor>& grad_gate,
+    const at::Tensor& grad_output,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope,
+    ::std::array<bool, 3> output_mask) {
+  using Op = expressions::gated_double_backward;
+  const fused::Held<Op> held{
+      {
+          fused::ref(grad_x),
+          fused::ref(grad_gate),
+          fused::ref(grad_output),
+          fused::ref(x),
+          fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  return fused::returned(fused::meta_results<Op>(held.arguments(), output_mask));
+}
+
+// n.yaml:1: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x,
+//     Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
+::std::tuple<at::Tensor, at::Tensor, at::Tensor> golden::native::gated_double_backward_composite(
+    const ::std::optional<at::Tensor>& grad_x,
+    const ::std::optional<at::Tensor>& grad_gate,
+    const at::Tensor& grad_output,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope,
+    ::std::array<bool, 3> output_mask) {
+  using Op = expressions::gated_double_backward;
+  const fused::Held<Op> held{
+      {
+          fused::ref(grad_x),
+          fused::ref(grad_gate),
+          fused::ref(grad_output),
+          fused::ref(x),
+          fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  return fused::returned(fused::composite_results<Op>(held.arguments(), output_mask));
+}
+
+// n.yaml:1: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x,
+//     Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
+::std::tuple<at::Tensor, at::Tensor, at::Tensor> golden::native::gated_double_backward_autograd(
+    const ::std::optional<at::Tensor>& grad_x,
+    const ::std::optional<at::Tensor>& grad_gate,
+    const at::Tensor& grad_output,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope,
+    ::std::array<bool, 3> output_mask) {
+  using Op = expressions::gated_double_backward;
+  const fused::Held<Op> held{
+      {
+          fused::ref(grad_x),
+          fused::ref(grad_gate),
+          fused::ref(grad_output),
+          fused::ref(x),
+          fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  if (fused::is_differentiated<Op>(held.arguments())) {
+    return fused::returned(fused::composite_results<Op>(held.arguments(), output_mask));
+  }
+  const at::AutoDispatchBelowAutograd below;
+  return torchext::generated::golden::operators::gated_double_backward::call(
+      grad_x, grad_gate, grad_output, x, gate, slope, output_mask);
+}
+
+// n.yaml:1: gated_jvp(Tensor x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope)
+//     -> Tensor
+at::Tensor golden::native::gated_jvp_cpu(
+    const at::Tensor& x_tangent,
+    const ::std::optional<at::Tensor>& gate_tangent,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope) {
+  using Op = expressions::gated_jvp;
+  const fused::Held<Op> held{
+      {fused::ref(x_tangent), fused::ref(gate_tangent), fused::ref(x), fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  return fused::returned(
+      fused::new_on_cpu<Op>(TORCHEXT_CHOSEN_LOOPS(gated_jvp), held.arguments(), fused::all<Op>()));
+}
+
+// n.yaml:1: gated_jvp(Tensor x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope)
+//     -> Tensor
+at::Tensor golden::native::gated_jvp_meta(
+    const at::Tensor& x_tangent,
+    const ::std::optional<at::Tensor>& gate_tangent,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope) {
+  using Op = expressions::gated_jvp;
+  const fused::Held<Op> held{
+      {fused::ref(x_tangent), fused::ref(gate_tangent), fused::ref(x), fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  return fused::returned(fused::meta_results<Op>(held.arguments(), fused::all<Op>()));
+}
+
+// n.yaml:1: gated_jvp(Tensor x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope)
+//     -> Tensor
+at::Tensor golden::native::gated_jvp_composite(
+    const at::Tensor& x_tangent,
+    const ::std::optional<at::Tensor>& gate_tangent,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope) {
+  using Op = expressions::gated_jvp;
+  const fused::Held<Op> held{
+      {fused::ref(x_tangent), fused::ref(gate_tangent), fused::ref(x), fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  return fused::returned(fused::composite_results<Op>(held.arguments(), fused::all<Op>()));
+}
+
+// n.yaml:1: gated_jvp(Tensor x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope)
+//     -> Tensor
+at::Tensor golden::native::gated_jvp_autograd(
+    const at::Tensor& x_tangent,
+    const ::std::optional<at::Tensor>& gate_tangent,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope) {
+  using Op = expressions::gated_jvp;
+  const fused::Held<Op> held{
+      {fused::ref(x_tangent), fused::ref(gate_tangent), fused::ref(x), fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  if (fused::is_differentiated<Op>(held.arguments())) {
+    return fused::returned(fused::composite_results<Op>(held.arguments(), fused::all<Op>()));
+  }
+  const at::AutoDispatchBelowAutograd below;
+  return torchext::generated::golden::operators::gated_jvp::call(
+      x_tangent, gate_tangent, x, gate, slope);
+}
+
+// n.yaml:1: gated(Tensor x, Tensor? gate, *, float slope=0.5, Scalar shift=0) -> Tensor
+at::Tensor golden::native::gated_composite(
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope,
+    const at::Scalar& shift) {
+  using Op = expressions::gated;
+  const fused::Held<Op> held{
+      {fused::ref(x), fused::ref(gate)},
+      {slope, shift},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope))),
+          fused::shared(shift)},
+      {}};
+  return fused::returned(fused::composite_results<Op>(held.arguments(), fused::all<Op>()));
+}
+
+// n.yaml:2: gated.out(Tensor x, Tensor? gate, *, float slope=0.5, Scalar shift=0, Tensor(a!) out)
+//     -> Tensor(a!)
+void golden::meta::structured_gated::meta(
+    const at::Tensor& x, at::OptionalTensorRef gate, double slope, const at::Scalar& shift) {
+  using Op = expressions::gated;
+  const fused::Held<Op> held{
+      {fused::ref(x), fused::ref(gate)},
+      {slope, shift},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope))),
+          fused::shared(shift)},
+      {}};
+  build(fused::Operands<Op>(held.arguments()).with_result(maybe_get_output()));
+}
+
+// n.yaml:2: gated.out(Tensor x, Tensor? gate, *, float slope=0.5, Scalar shift=0, Tensor(a!) out)
+//     -> Tensor(a!)
+void golden::native::structured_gated_cpu::impl(
+    const at::Tensor& x,
+    at::OptionalTensorRef gate,
+    double slope,
+    const at::Scalar& shift,
+    const at::Tensor& out) {
+  using Op = expressions::gated;
+  const fused::Held<Op> held{
+      {fused::ref(x), fused::ref(gate)},
+      {slope, shift},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope))),
+          fused::shared(shift)},
+      {}};
+  fused::run_on_cpu<Op>(*this, TORCHEXT_CHOSEN_LOOPS(gated), held.arguments());
+}
+""",
+        )
+
+    def test_cuda_kernels(self) -> None:
+        text = self.generated("src/cuda/fused.cu")
+        self.assertExpectedInline(
+            text[: text.index("gated_double_backward_cuda")],
+            """\
+// Generated by codegen.emit.fused from n.yaml.
+// Do not edit: change those. This file is free of conditions: use it under any licence.
+
+#include <torchext/fused/cuda_loops.cuh>
+
+#include <golden/fused.h>
+#include <golden/kernels/gated.h>
+#include <golden/kernels/gated_backward.h>
+#include <golden/kernels/gated_double_backward.h>
+#include <golden/kernels/gated_jvp.h>
+
+namespace {
+
+using namespace torchext::generated::golden::loops;
+namespace expressions = torchext::generated::golden::expressions;
+namespace fused = torchext::fused;
+
+} // namespace
+
+// n.yaml:1: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2]
+//     output_mask) -> (Tensor, Tensor)
+::std::tuple<at::Tensor, at::Tensor> golden::native::gated_backward_cuda(
+    const at::Tensor& grad_output,
+    const at::Tensor& x,
+    const ::std::optional<at::Tensor>& gate,
+    double slope,
+    ::std::array<bool, 2> output_mask) {
+  using Op = expressions::gated_backward;
+  const fused::Held<Op> held{
+      {fused::ref(grad_output), fused::ref(x), fused::ref(gate)},
+      {slope},
+      {
+          fused::shared(
+              fused::Functions<double>::subtract(
+                  fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
+      {}};
+  return fused::returned(fused::new_on_cuda<Op>(held.arguments(), output_mask));
+}
+
+// n.yaml:1: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x,
+//     Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
+::std::tuple<at::Tensor, at::Tensor, at::Tensor> golden::native::""",
+        )
+
+    def test_what_is_printed_is_a_spec_again(self) -> None:
+        native = printed("expand", str(self.path))
+        derivatives = printed("expand", str(self.path), "--derivatives", "lib")
+        (self.folder / "again").mkdir()
+        result = run(self.folder / "again", native, derivatives)
+        self.assertEqual((result.status, result.report), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
