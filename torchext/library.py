@@ -7,6 +7,7 @@ import ctypes
 import os
 
 from .built_library import build_it, find_library, require_fit
+from .composites import show_inductor
 from .runtime import load_beside
 from .toolchain import record
 
@@ -29,6 +30,7 @@ def load_library(name_or_path: str | os.PathLike):
     if built_for.python is not None:
         _open_python_part(record.python_part_path(path), built_for.namespace)
     load_beside(path)  # by which fallbacks warn in Python, else on stderr
+    show_inductor(built_for.namespace)
     import torch
 
     return getattr(torch.ops, built_for.namespace)

@@ -3,10 +3,14 @@
 expressions."""
 
 import itertools
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
 import written_with_torch as written
+from library_build import ROOT
 from torch._inductor.utils import run_and_get_code
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
@@ -79,6 +83,27 @@ def test_inductor_sees_the_expression(pointwisetest):
     own, codes = run_and_get_code(lambda: torch.autograd.grad(found.sum(), given))
     assert_close(own, torch.autograd.grad(expected.sum(), given))
     assert not any("pointwisetest" in code for code in codes)
+
+
+LIBRARY = ROOT / "build" / "tests" / "pointwisetest" / "pointwisetest_library.so"
+LOADED_LATE = """
+import sys, torch, torchext
+from torch._inductor.utils import run_and_get_code
+torch.compile(torch.sin)(torch.ones(2))  # Inductor has looked for operators
+ops = torchext.load_library(sys.argv[1])
+x = torch.randn(8, requires_grad=True)
+_, codes = run_and_get_code(torch.compile(lambda x: ops.swiglu(x, x)), x)
+assert not any("pointwisetest" in code for code in codes), codes
+"""
+
+
+def test_inductor_sees_the_expressions_of_a_library_that_is_loaded_later(pointwisetest):
+    command = [sys.executable, "-c", LOADED_LATE, LIBRARY]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    result = subprocess.run(
+        command, check=False, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("dynamic", [True, False])

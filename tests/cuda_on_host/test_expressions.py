@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The CUDA kernels that are generated from expressions, beside those for the CPU."""
+
+import itertools
+
+import pytest
+import torch
+from library_build import build
+from torch.testing import assert_close, make_tensor
+
+import torchext
+from torchext.testing import cuda_on_host
+
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+DTYPES = [*FLOATS, torch.uint8, torch.int16, torch.int64]
+
+
+@pytest.fixture(scope="module")
+def ops(device, request):
+    """The operators, with their kernels on the test device."""
+    project = build(request.path.parent / "expressions")
+    found = torchext.load_library(project / "fused_on_cuda.so")
+    cuda_on_host.load("fused_on_cuda", project)
+    return found
+
+
+def layouts(x):
+    """Dense; with another start, which 16-byte accesses do not fit; transposed; expanded."""
+    yield x
+    yield torch.cat([x.new_zeros(1), x.flatten()])[1:].view(x.shape)
+    yield x.t().contiguous().t()
+    yield x[:1].expand_as(x)
+    yield x[0]
+
+
+def moved(device, *tensors):
+    """The tensors on the device, in the same memory layout."""
+    found = []
+    for x in tensors:
+        count = x.untyped_storage().size() // x.element_size()
+        memory = torch.as_strided(x, (count,), (1,), 0).to(device)
+        found.append(memory.as_strided(x.shape, x.stride(), x.storage_offset()))
+    return found
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("size", [(3, 37), (1, 5), (4, 64), (0, 3)])
+def test_kernels_compute_what_those_of_the_cpu_do(ops, device, order, dtype, size):
+    torch.manual_seed(3)
+    x, y = (make_tensor(size, dtype=dtype, device="cpu", low=0, high=9) for _ in range(2))
+    for a, b in itertools.product(layouts(x), layouts(y)) if size[0] else [(x, y)]:
+        found = ops.combined(*moved(device, a, b))
+        assert_close([r.cpu() for r in found], list(ops.combined(a, b)), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_gradients_and_forms(ops, device, order, dtype):
+    torch.manual_seed(3)
+    x, gate = torch.randn(3, 37).to(dtype), torch.randn(37).to(dtype)
+    results = []
+    for place in ("cpu", device):
+        leaves = [t.clone().to(place).requires_grad_() for t in (x, gate)]
+        out = ops.gated(*leaves, shift=0.5)
+        grads = torch.autograd.grad(out, leaves, torch.ones_like(out), create_graph=True)
+        second = torch.autograd.grad(grads[0].sum(), leaves[1])
+        inplace = ops.gated_(x.to(place).clone(), gate.to(place))
+        given = ops.gated.out(x.to(place), out=torch.empty(0, dtype=dtype, device=place))
+        results.append([t.detach().cpu() for t in (out, *grads, *second, inplace, given)])
+    assert_close(results[1], results[0])
+
+
+def test_operands_of_several_dtypes_are_converted_in_the_kernel(ops, device, order):
+    x, gate = torch.randn(3, 5), torch.randn(5, dtype=torch.float64)
+    out = torch.empty(3, 5, dtype=torch.float64)
+    found = ops.gated.out(x.to(device), gate.to(device), out=out.to(device))
+    assert_close(found.cpu(), ops.gated(x, gate))
+    whole = torch.arange(6)
+    assert_close(ops.gated(whole.to(device), shift=2.5).cpu(), ops.gated(whole, shift=2.5))
+    assert_close(ops.gated(x.to(device), gate[0]).cpu(), ops.gated(x, gate[0]))
+
+
+def test_results_that_nobody_wants_are_not_written(ops, device, order):
+    g, gate = torch.randn(2, 3), torch.randn(3)
+    given = [g.to(device), g.to(device), gate.to(device)]
+    for mask in ([True, False], [False, True], [False, False]):
+        found = ops.gated_backward(*given, mask)
+        assert [r is not None for r in found] == mask
+
+
+def test_each_operand_is_read_and_each_result_written_once(ops, device):
+    x, y, angle = (torch.randn(4096).to(device) for _ in range(3))
+    with cuda_on_host.recorded() as launches:
+        ops.turned(x, y, angle)
+    (launch,) = launches
+    assert (launch.read_bytes, launch.written_bytes) == (3 * 4 * 4096, 2 * 4 * 4096)
