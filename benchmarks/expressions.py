@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What operators that are expressions cost beside torch's operators and Inductor.
+
+`python benchmarks/expressions.py [--out FILE]` builds a library of expressions, and runs each of
+them beside the same computed by torch's operators in turn and by Inductor, forward without
+gradients, and forward with backward. The alternatives are interleaved in one run, on one thread and
+on two; each figure is the median over rounds of a round's mean, with the quartiles, and as a ratio
+to torch eager of the same round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+import torchext
+
+ROOT = Path(__file__).resolve().parent.parent
+SPEC = """
+- func: sigmoid(Tensor x) -> Tensor
+  pointwise: sigmoid(x)
+- func: product(Tensor x, Tensor y) -> Tensor
+  pointwise: x * y
+- func: gelu(Tensor x) -> Tensor
+  pointwise: gelu(x)
+- func: swiglu(Tensor x, Tensor y) -> Tensor
+  pointwise: silu(x) * y
+- func: chain(Tensor x, Tensor y) -> Tensor
+  pointwise: tanh(x * y + x) * sigmoid(y)
+"""
+SETUP = """
+from setuptools import setup
+from torchext.build import BuildExtension, OpLibrary
+library = OpLibrary("expressions_library", namespace="bench_expressions", native_functions="n.yaml")
+setup(name="expressions_library", ext_modules=[library], cmdclass={"build_ext": BuildExtension})
+"""
+WITH_TORCH: dict[str, Callable[..., torch.Tensor]] = {
+    "sigmoid": torch.sigmoid,
+    "product": torch.mul,
+    "gelu": F.gelu,
+    "swiglu": lambda x, y: F.silu(x) * y,
+    "chain": lambda x, y: torch.tanh(x * y + x) * torch.sigmoid(y),
+}
+SIZES = (64, 4096, 65536, 1048576)
+DTYPES = (torch.float32, torch.bfloat16, torch.float64)
+Alternatives = dict[str, Callable[[], object]]
+
+
+def library(folder: Path):
+    """The operators, built by the public path."""
+    (folder / "n.yaml").write_text(SPEC)
+    (folder / "setup.py").write_text(SETUP)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)]),
+    }
+    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+    subprocess.run(command, check=True, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
+    return torchext.load_library(folder / "expressions_library.so")
+
+
+def measured(alternatives: Alternatives, rounds: int, seconds: float) -> dict[str, list[float]]:
+    """Microseconds of a call, by alternative and round."""
+    calls = {}
+    for name, run in alternatives.items():
+        run()
+        start = time.perf_counter()
+        run()
+        calls[name] = max(1, int(seconds / (time.perf_counter() - start)))
+    found: dict[str, list[float]] = {name: [] for name in alternatives}
+    for _ in range(rounds):
+        for name, run in alternatives.items():
+            start = time.perf_counter()
+            for _ in range(calls[name]):
+                run()
+            found[name].append((time.perf_counter() - start) / calls[name] * 1e6)
+    return found
+
+
+def summary(times: dict[str, list[float]]) -> dict[str, dict[str, list[float]]]:
+    """Quartiles of the times, and of their ratios to torch's of the same round."""
+
+    def quartiles(values: list[float]) -> list[float]:
+        return [round(value, 3) for value in statistics.quantiles(values, n=4)]
+
+    eager = times["eager"]
+    return {
+        name: {
+            "us": quartiles(own),
+            "ratio": quartiles([a / b for a, b in zip(own, eager, strict=True)]),
+        }
+        for name, own in times.items()
+    }
+
+
+def alternatives(ops, name: str, given: list[torch.Tensor], with_backward: bool) -> Alternatives:
+    plain = WITH_TORCH[name]
+    torch._dynamo.reset()  # each size is compiled for itself
+    kinds = {
+        "eager": plain,
+        "inductor": torch.compile(plain, dynamic=False),
+        "expression": getattr(ops, name),
+    }
+    if not with_backward:
+        return {kind: lambda f=f: f(*given) for kind, f in kinds.items()}
+    grad = torch.ones_like(given[0])
+    return {
+        kind: lambda f=f: torch.autograd.grad(f(*given), given, grad) for kind, f in kinds.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--seconds", type=float, default=0.004, help="of each round")
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        ops = library(Path(folder))
+        for threads in options.threads:
+            torch.set_num_threads(threads)
+            for name in WITH_TORCH:
+                count = len(getattr(ops, name).default._schema.arguments)
+                for dtype in DTYPES:
+                    for size in SIZES:
+                        for with_backward in (False, True):
+                            given = [torch.randn(size).to(dtype) for _ in range(count)]
+                            given = [x.requires_grad_(with_backward) for x in given]
+                            made = alternatives(ops, name, given, with_backward)
+                            found = summary(measured(made, options.rounds, options.seconds))
+                            place = {
+                                "operator": name, "threads": threads, "size": size,
+                                "dtype": str(dtype).removeprefix("torch."),
+                                "backward": with_backward,
+                            }  # fmt: skip
+                            rows.append({**place, **found})
+                            shown = {k: v["ratio"][1] for k, v in found.items()}
+                            print(*place.values(), shown, flush=True)
+    if options.out:
+        about = {
+            "torch": torch.__version__,
+            "capability": torch.backends.cpu.get_cpu_capability(),
+            "machine": platform.machine(),
+        }
+        options.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
