@@ -35,6 +35,8 @@ def fused_plan(
     tensors = {name: kind for name, kind in kinds.items() if kind in ("tensor", "tensor?")}
     numbers = [n for n in kinds if n not in tensors and n != expressions.mask]
     shared, conditions = _shared(expressions)
+    calls = [part for part in in_order(*expressions.results) if isinstance(part, Call)]
+    exponents = {call.arguments[1] for call in calls if call.function == "**"}
     return FusedPlan(
         struct=cpp_names.handle_name(form),
         inputs=tuple(FusedInput(n, label(n), kind == "tensor?") for n, kind in tensors.items()),
@@ -46,6 +48,8 @@ def fused_plan(
         common=expressions.common,
         compared=tuple(d for d in compared(expressions.results, kinds) if d.tensors),
         range=_range(expressions),
+        exponents=tuple(i for i, number in enumerate(shared) if number.tree in exponents),
+        has_negative_power=any(isinstance(e, Number) and e.value < 0 for e in exponents),
         types=_types(expressions),
         mask=label(expressions.mask) if expressions.mask else None,
         functions=tuple(_functions(kernels, structured)),

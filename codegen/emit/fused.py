@@ -53,6 +53,8 @@ struct $struct {
   static constexpr ::torchext::fused::Rule rules[] = {$rules};
   static constexpr std::array<::torchext::fused::Rule, $comparisons> compared = {$compared};
   static constexpr int64_t least_number = $least, largest_number = $largest;
+  static constexpr std::array<size_t, $powers> exponents = {$exponents};
+  static constexpr bool has_negative_power = $negative;
   using Types = ::torchext::fused::Types<
     $types>;
 
@@ -226,6 +228,9 @@ def _struct(namespace: str, op: OperatorPlan, plan: FusedPlan) -> str:
         compared=_rules(plan, plan.compared),
         least=str(plan.range[0]),
         largest=str(plan.range[1]),
+        powers=str(len(plan.exponents)),
+        exponents=", ".join(map(str, plan.exponents)),
+        negative="true" if plan.has_negative_power else "false",
         types=", ".join(f"c10::k{name}" for name in plan.types),
         statements=Statements(plan).lines,
     )

@@ -63,6 +63,8 @@ class FusedPlan:
     common: Dtype  # in which all are computed
     compared: tuple[Dtype, ...]  # in which numbers are compared, where that is another
     range: tuple[int, int]  # the least and the largest integer that is written out
+    exponents: tuple[int, ...]  # which of the numbers are those of powers
+    has_negative_power: bool  # by an exponent that is written out
     types: tuple[str, ...]  # the dtypes that it is computed in, names of c10
     mask: str | None  # the parameter that says which results are wanted
     functions: tuple[FusedFunction, ...]

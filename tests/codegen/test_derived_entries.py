@@ -134,6 +134,8 @@ struct gated_backward {
   static constexpr std::array<::torchext::fused::Rule, 1> compared = {
       {{2, 0, ::torchext::fused::Category::kInteger, false}}};
   static constexpr int64_t least_number = 0, largest_number = 1;
+  static constexpr std::array<size_t, 0> exponents = {};
+  static constexpr bool has_negative_power = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
@@ -192,6 +194,8 @@ struct gated_double_backward {
   static constexpr std::array<::torchext::fused::Rule, 1> compared = {
       {{8, 0, ::torchext::fused::Category::kInteger, false}}};
   static constexpr int64_t least_number = 0, largest_number = 1;
+  static constexpr std::array<size_t, 0> exponents = {};
+  static constexpr bool has_negative_power = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
@@ -267,6 +271,8 @@ struct gated_jvp {
   static constexpr std::array<::torchext::fused::Rule, 1> compared = {
       {{4, 0, ::torchext::fused::Category::kInteger, false}}};
   static constexpr int64_t least_number = 0, largest_number = 1;
+  static constexpr std::array<size_t, 0> exponents = {};
+  static constexpr bool has_negative_power = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
@@ -306,6 +312,8 @@ struct gated {
   static constexpr std::array<::torchext::fused::Rule, 1> compared = {
       {{1, 0, ::torchext::fused::Category::kInteger, false}}};
   static constexpr int64_t least_number = 0, largest_number = 1;
+  static constexpr std::array<size_t, 0> exponents = {};
+  static constexpr bool has_negative_power = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 

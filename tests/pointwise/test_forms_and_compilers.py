@@ -2,6 +2,7 @@
 """In-place and out= forms, batches, traced programs and other devices of operators that are
 expressions."""
 
+import functools
 import itertools
 import os
 import subprocess
@@ -123,6 +124,39 @@ def test_compiled_calls_of_all_kinds_agree(pointwisetest, dynamic):
         given = [torch.randn(size, 5).to(dtype) for _ in range(2)] + [torch.randn(5).to(dtype)]
         tolerance = {"rtol": 3e-2, "atol": 3e-2} if dtype == torch.bfloat16 else {}
         assert_close(compiled(*given), many(*given), **tolerance)
+
+
+PROGRAMS = {
+    "swiglu": lambda ops, x, y: ops.swiglu(x, y),
+    "scaled": lambda ops, x, y: ops.scaled(x, alpha=2) + ops.scaled(x, y),
+    "huber": lambda ops, x, y: ops.huber(x, y, 0.3),
+    "rotate": lambda ops, x, y: ops.rotate(x, y, x)[0] * ops.rotate(x, y, y)[1],
+    "larger": lambda ops, x, y: ops.larger(x, y)[0],
+    "chosen": lambda ops, x, y: ops.chosen(x, y, x),
+    "powered": lambda ops, x, y: ops.powered(x * x + 1, 3, True) + y,
+    "wrapped": lambda ops, x, y: ops.wrapped(x, y),
+    "same": lambda ops, x, y: ops.same(x) + ops.same(y),
+}
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_of_compiled_calls_are_torchs(pointwisetest, name, backend):
+    """Gradients that nobody gave, numbers in the place of tensors, sizes that broadcast."""
+    torch.manual_seed(4)
+    torch._dynamo.reset()
+    for sizes in ([(3, 5), (5,)], [(4, 1), (1, 6)]):
+        found = []
+        given = [torch.randn(size, dtype=torch.float64) for size in sizes]
+        for ops in (pointwisetest, written):
+            leaves = [x.clone().requires_grad_() for x in given]
+            program = functools.partial(PROGRAMS[name], ops)
+            if ops is pointwisetest:
+                program = torch.compile(program, backend=backend, fullgraph=True)
+            result = program(*leaves)
+            grads = torch.autograd.grad(result.sum(), leaves, allow_unused=True)
+            found.append([result.detach(), *(g for g in grads if g is not None and g.any())])
+        assert_close(*found)
 
 
 @pytest.mark.parametrize("name", ["swiglu", "scaled", "rotate", "larger", "adam"])

@@ -236,3 +236,17 @@ def test_numbers_that_are_none_of_the_dtype_are_refused(pointwisetest):
     with pytest.raises(RuntimeError, match="pointwisetest::scaled: 300 is no Char, in which"):
         pointwisetest.scaled(x, alpha=300)
     assert torch.equal(pointwisetest.scaled(x, alpha=-128), written.scaled(x, alpha=-128))
+
+
+def test_integers_have_no_negative_powers(pointwisetest):
+    for own in (pointwisetest.powered, written.powered):
+        with pytest.raises(RuntimeError, match="negative"):
+            own(torch.tensor([1, 2]), -1)
+    with pytest.raises(RuntimeError, match="inverse_square: integers have no negative powers"):
+        pointwisetest.inverse_square(torch.tensor([0, 2]))
+    assert pointwisetest.inverse_square(torch.tensor([2.0])).item() == 0.25
+
+
+def test_complex_numbers_are_refused_by_name(pointwisetest):
+    with pytest.raises(NotImplementedError, match="scaled: not implemented for complex numbers"):
+        pointwisetest.scaled(torch.ones(2), alpha=1 + 2j)

@@ -201,7 +201,11 @@ struct Primitives {
     return V(1) / ::sqrt(a);
   }
   TORCHEXT_VALUE V reciprocal(V a) {
-    return V(1) / a;
+    if constexpr (is_real) {
+      return V(1) / a;
+    } else {
+      return pow(a, static_cast<V>(-1)); // of no call: integers have no negative powers
+    }
   }
 
  private:

@@ -65,12 +65,17 @@ inline at::OptionalTensorRef ref(const at::OptionalTensorRef& tensor) {
   return tensor;
 }
 
+/// Of a complex number, which is refused before anything is computed.
+inline double real_part(const at::Scalar& number) {
+  return number.isComplex() ? number.toComplexDouble().real() : number.toDouble();
+}
+
 /// A number as the loops take it.
 template <typename T>
 Number shared(const T& number) {
   if constexpr (std::is_same_v<T, at::Scalar>) {
     return number.isIntegral(/*includeBool=*/true) ? Number(number.toLong())
-                                                   : Number(number.toDouble());
+                                                   : Number(real_part(number));
   } else {
     return Number(number);
   }
@@ -80,7 +85,8 @@ Number shared(const T& number) {
 template <typename V, typename T>
 V number(const T& given) {
   if constexpr (std::is_same_v<T, at::Scalar>) {
-    return given.template to<V>();
+    return given.isIntegral(/*includeBool=*/true) ? static_cast<V>(given.toLong())
+                                                  : static_cast<V>(real_part(given));
   } else {
     return static_cast<V>(given);
   }
@@ -162,6 +168,10 @@ void check_fits(at::ScalarType dtype, int64_t number) {
 /// one with a number that the dtype has not.
 template <typename Op>
 void check_exact(const Arguments& arguments) {
+  for (const at::Scalar& number : arguments.scalars) {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        !number.isComplex(), Op::name, ": not implemented for complex numbers, as ", number);
+  }
   const at::ScalarType common = dtype_of(Op::common, arguments);
   if (at::isFloatingType(common)) {
     for (const Rule& rule : Op::rules) {
@@ -194,6 +204,14 @@ void check_exact(const Arguments& arguments) {
     }
     check_fits<Op>(common, Op::least_number);
     check_fits<Op>(common, Op::largest_number);
+    const bool has_negative_power =
+        std::any_of(Op::exponents.begin(), Op::exponents.end(), [&](size_t i) {
+          return arguments.numbers[i].integer < 0;
+        });
+    TORCH_CHECK(
+        !Op::has_negative_power && !has_negative_power,
+        Op::name,
+        ": integers have no negative powers, which are no integers");
   }
 }
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <ATen/Functions.h>
-#include <ATen/ScalarOps.h>
+#include <ATen/ops/full.h>
 #include <torchext/fused/functions.h>
 
 #include <utility>
@@ -14,12 +14,16 @@ namespace torchext {
 inline namespace v1 {
 namespace fused {
 
-/// A tensor, or a number that all of its elements share.
+/// A tensor, or a number that all of its elements share; a condition knows what it compares.
 class Value {
  public:
   Value() = default;
   Value(at::Tensor tensor) : tensor_(std::move(tensor)) {}
   Value(const at::Scalar& number) : number_(number) {}
+
+  /// A condition on tensors such as `compared`.
+  Value(at::Tensor condition, const Value& compared)
+      : tensor_(std::move(condition)), compared_(compared.like()) {}
 
   bool is_number() const {
     return !tensor_.defined();
@@ -27,15 +31,30 @@ class Value {
   const at::Scalar& number() const {
     return number_;
   }
-  at::Tensor tensor() const {
-    return is_number() ? at::native::wrapped_scalar_tensor(number_) : tensor_;
+  const at::Tensor& tensor() const {
+    return tensor_;
+  }
+  /// A tensor of the dtype in which everything is computed; undefined of a number.
+  const at::Tensor& like() const {
+    return compared_.defined() ? compared_ : tensor_;
+  }
+  /// A number as a tensor beside this one: of the same dtype, with which nothing is promoted.
+  at::Tensor tensor_beside(const at::Tensor& other) const {
+    return is_number() ? at::full({}, number_, other.options()) : tensor_;
+  }
+  /// Of a condition or a number, which is one too.
+  at::Tensor condition_beside(const at::Tensor& other) const {
+    return is_number() ? at::full({}, number_, other.options().dtype(at::kBool)) : tensor_;
   }
 
  private:
   at::Tensor tensor_;
+  at::Tensor compared_;
   at::Scalar number_;
 };
 
+/// What is made of numbers alone is computed before, so that a function is given numbers alone where
+/// a tensor is missing: its value is another number then, which nothing reads.
 template <>
 struct Functions<Value> {
   using V = Value;
@@ -49,41 +68,60 @@ struct Functions<Value> {
     return at::Scalar(value);
   }
 
-#define TORCHEXT_BINARY(name, function)                                        \
-  static V name(const V& a, const V& b) {                                      \
-    return b.is_number() && !a.is_number() ? function(a.tensor(), b.number())  \
-                                           : function(a.tensor(), b.tensor()); \
+#define TORCHEXT_BINARY(name, function)                               \
+  static V name(const V& a, const V& b) {                             \
+    if (b.is_number()) {                                              \
+      return a.is_number() ? a : V(function(a.tensor(), b.number())); \
+    }                                                                 \
+    return function(a.tensor_beside(b.tensor()), b.tensor());         \
   }
-#define TORCHEXT_TENSORS(name, function)     \
-  static V name(const V& a, const V& b) {    \
-    return function(a.tensor(), b.tensor()); \
+#define TORCHEXT_COMPARISON(name, function)                              \
+  static V name(const V& a, const V& b) {                                \
+    if (b.is_number()) {                                                 \
+      return a.is_number() ? a : V(function(a.tensor(), b.number()), a); \
+    }                                                                    \
+    return V(function(a.tensor_beside(b.tensor()), b.tensor()), b);      \
   }
-#define TORCHEXT_UNARY(name, function) \
-  static V name(const V& a) {          \
-    return function(a.tensor());       \
+#define TORCHEXT_TENSORS(name, function)                              \
+  static V name(const V& a, const V& b) {                             \
+    if (a.is_number() && b.is_number()) {                             \
+      return a;                                                       \
+    }                                                                 \
+    const at::Tensor& like = a.is_number() ? b.tensor() : a.tensor(); \
+    return function(a.tensor_beside(like), b.tensor_beside(like));    \
   }
-  TORCHEXT_BINARY(less, at::lt)
-  TORCHEXT_BINARY(less_equal, at::le)
-  TORCHEXT_BINARY(greater, at::gt)
-  TORCHEXT_BINARY(greater_equal, at::ge)
-  TORCHEXT_BINARY(equal, at::eq)
-  TORCHEXT_BINARY(not_equal, at::ne)
+#define TORCHEXT_CONDITIONS(name, function)                                        \
+  static V name(const V& a, const V& b) {                                          \
+    if (a.is_number() && b.is_number()) {                                          \
+      return a;                                                                    \
+    }                                                                              \
+    const V& known = a.is_number() ? b : a;                                        \
+    const at::Tensor& like = known.tensor();                                       \
+    return V(function(a.condition_beside(like), b.condition_beside(like)), known); \
+  }
+#define TORCHEXT_UNARY(name, function)                  \
+  static V name(const V& a) {                           \
+    return a.is_number() ? a : V(function(a.tensor())); \
+  }
+  TORCHEXT_COMPARISON(less, at::lt)
+  TORCHEXT_COMPARISON(less_equal, at::le)
+  TORCHEXT_COMPARISON(greater, at::gt)
+  TORCHEXT_COMPARISON(greater_equal, at::ge)
+  TORCHEXT_COMPARISON(equal, at::eq)
+  TORCHEXT_COMPARISON(not_equal, at::ne)
   TORCHEXT_BINARY(add, at::add)
   TORCHEXT_BINARY(subtract, at::sub)
   TORCHEXT_BINARY(multiply, at::mul)
   TORCHEXT_BINARY(divide, at::div)
   TORCHEXT_BINARY(remainder, at::remainder)
   TORCHEXT_BINARY(pow, at::pow)
-  TORCHEXT_TENSORS(both, at::logical_and)
-  TORCHEXT_TENSORS(either, at::logical_or)
+  TORCHEXT_CONDITIONS(both, at::logical_and)
+  TORCHEXT_CONDITIONS(either, at::logical_or)
   TORCHEXT_TENSORS(maximum, at::maximum)
   TORCHEXT_TENSORS(minimum, at::minimum)
   TORCHEXT_TENSORS(atan2, at::atan2)
   TORCHEXT_TENSORS(hypot, at::hypot)
   TORCHEXT_TENSORS(logaddexp, at::logaddexp)
-  TORCHEXT_UNARY(inverse, at::logical_not)
-  TORCHEXT_UNARY(isnan, at::isnan)
-  TORCHEXT_UNARY(isfinite, at::isfinite)
   TORCHEXT_UNARY(negative, at::neg)
   TORCHEXT_UNARY(square, at::square)
   TORCHEXT_UNARY(abs, at::abs)
@@ -120,42 +158,74 @@ struct Functions<Value> {
   TORCHEXT_UNARY(sigmoid, at::sigmoid)
   TORCHEXT_UNARY(log_sigmoid, at::log_sigmoid)
   TORCHEXT_UNARY(silu, at::silu)
+  TORCHEXT_UNARY(gelu, at::gelu)
   TORCHEXT_UNARY(mish, at::mish)
   TORCHEXT_UNARY(hardswish, at::hardswish)
 #undef TORCHEXT_BINARY
+#undef TORCHEXT_COMPARISON
 #undef TORCHEXT_TENSORS
+#undef TORCHEXT_CONDITIONS
 #undef TORCHEXT_UNARY
 
-  static V cube(const V& a) {
-    return at::pow(a.tensor(), 3);
+  static V inverse(const V& a) {
+    return a.is_number() ? always(!a.number().toBool()) : V(at::logical_not(a.tensor()), a);
   }
-  static V gelu(const V& a) {
-    return at::gelu(a.tensor());
+  static V isnan(const V& a) {
+    return a.is_number() ? a : V(at::isnan(a.tensor()), a);
+  }
+  static V isfinite(const V& a) {
+    return a.is_number() ? a : V(at::isfinite(a.tensor()), a);
+  }
+
+  static V cube(const V& a) {
+    return a.is_number() ? a : V(at::pow(a.tensor(), 3));
   }
   static V gelu_tanh(const V& a) {
-    return at::gelu(a.tensor(), "tanh");
+    return a.is_number() ? a : V(at::gelu(a.tensor(), "tanh"));
   }
   static V softplus(const V& a, const V& beta, const V& threshold) {
-    if (beta.is_number() && threshold.is_number()) {
+    if (!a.is_number() && beta.is_number() && threshold.is_number()) {
       return at::softplus(a.tensor(), beta.number(), threshold.number());
     }
     const V scaled = multiply(a, beta);
     return choose(less(threshold, scaled), a, divide(log1p(exp(scaled)), beta));
   }
   static V clamp(const V& a, const V& low, const V& high) {
-    return at::clamp(a.tensor(), low.tensor(), high.tensor());
+    const at::Tensor& like = first(a, low, high);
+    if (!like.defined()) {
+      return a;
+    }
+    return at::clamp(a.tensor_beside(like), low.tensor_beside(like), high.tensor_beside(like));
   }
   static V lerp(const V& a, const V& b, const V& weight) {
-    return at::lerp(a.tensor(), b.tensor(), weight.tensor());
+    const at::Tensor& like = first(a, b, weight);
+    if (!like.defined()) {
+      return a;
+    }
+    return at::lerp(a.tensor_beside(like), b.tensor_beside(like), weight.tensor_beside(like));
   }
   static V choose(const V& condition, const V& then, const V& other) {
-    return at::where(condition.tensor().to(at::kBool), then.tensor(), other.tensor());
+    if (condition.is_number()) {
+      return condition.number().toBool() ? then : other;
+    }
+    const at::Tensor& like = condition.like();
+    return at::where(condition.tensor(), then.tensor_beside(like), other.tensor_beside(like));
   }
   static V choose_condition(const V& condition, const V& then, const V& other) {
-    return choose(condition, then, other);
+    if (condition.is_number()) {
+      return condition.number().toBool() ? then : other;
+    }
+    const at::Tensor& like = condition.tensor();
+    return V(at::where(like, then.condition_beside(like), other.condition_beside(like)), condition);
   }
   static V as_number(const V& condition) {
-    return condition;
+    return condition.is_number() ? condition
+                                 : V(condition.tensor().to(condition.like().scalar_type()));
+  }
+
+ private:
+  static const at::Tensor& first(const V& a, const V& b, const V& c) {
+    return !a.is_number() ? a.tensor() : !b.is_number() ? b.tensor() : c.tensor();
   }
 };
 
