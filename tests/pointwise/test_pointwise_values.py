@@ -236,6 +236,10 @@ def test_numbers_that_are_none_of_the_dtype_are_refused(pointwisetest):
     with pytest.raises(RuntimeError, match="pointwisetest::scaled: 300 is no Char, in which"):
         pointwisetest.scaled(x, alpha=300)
     assert torch.equal(pointwisetest.scaled(x, alpha=-128), written.scaled(x, alpha=-128))
+    with pytest.raises(RuntimeError, match="pointwisetest::shifted: 400 is no Char, in which"):
+        pointwisetest.shifted(x, 200)
+    assert pointwisetest.shifted(x, 3).tolist() == [7, 7]
+    assert pointwisetest.shifted(x, 0.25).tolist() == [1.5, 1.5]
 
 
 def test_integers_have_no_negative_powers(pointwisetest):

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -198,15 +199,17 @@ void check_exact(const Arguments& arguments) {
     }
   } else if (at::isIntegralType(common, /*includeBool=*/false)) {
     for (const Number& number : arguments.numbers) {
-      if (number.is_integral) {
-        check_fits<Op>(common, number.integer);
-      }
+      const bool is_whole = number.is_integral || (number.real == std::floor(number.real) &&
+                                                   std::abs(number.real) < 9e18);
+      TORCH_CHECK(is_whole, Op::name, ": ", number.real, " is no ", common);
+      check_fits<Op>(
+          common, number.is_integral ? number.integer : static_cast<int64_t>(number.real));
     }
     check_fits<Op>(common, Op::least_number);
     check_fits<Op>(common, Op::largest_number);
     const bool has_negative_power =
         std::any_of(Op::exponents.begin(), Op::exponents.end(), [&](size_t i) {
-          return arguments.numbers[i].integer < 0;
+          return arguments.numbers[i].real < 0;
         });
     TORCH_CHECK(
         !Op::has_negative_power && !has_negative_power,
