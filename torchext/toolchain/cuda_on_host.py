@@ -71,8 +71,9 @@ def is_wanted(library: OpLibrary, generated: Iterable[str]) -> bool:
 
 
 def kernel_files(library: OpLibrary, generated: Iterable[str]) -> list[str]:
-    """The CUDA sources of the library, and of those that are generated for it."""
-    return sorted(path for path in (*library.sources, *generated) if path.endswith(".cu"))
+    """The CUDA sources of the library, and then those that are generated for it."""
+    files = [*sorted(library.sources), *sorted(generated)]
+    return [path for path in files if path.endswith(".cu")]
 
 
 @dataclass(frozen=True)
