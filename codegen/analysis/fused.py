@@ -10,7 +10,7 @@ from ..fused.dtypes import Category, compared
 from ..fused.functions import functions, joins_conditions
 from ..fused.operators import Expressions
 from ..fused.tree import Call, Choice, IsMissing, Number, Tree, in_order, names, parts
-from ..plan.fused import FusedFunction, FusedInput, FusedPlan, Runs, Shared
+from ..plan.fused import FusedFunction, FusedInput, FusedPlan, Runs, Shared, Step
 from ..plan.kernels import KernelPlan, StructuredPlan
 from ..spec.dtypes import GROUPS
 
@@ -44,6 +44,8 @@ def fused_plan(
         numbers=shared,
         conditions=conditions,
         results=expressions.results,
+        steps=tuple(_steps(expressions, shared, conditions)),
+        known=_known(expressions, conditions),
         dtypes=expressions.dtypes,
         common=expressions.common,
         compared=tuple(d for d in compared(expressions.results, kinds) if d.tensors),
@@ -96,6 +98,39 @@ def _is_of_integers(part: Tree, kinds: Mapping[str, str]) -> bool:
     calls = (functions()[one.function] for one in inner if isinstance(one, Call))
     has_floats = any(isinstance(value, float) for value in literals)
     return is_whole and not has_floats and not any(function.is_real for function in calls)
+
+
+def _known(expressions: Expressions, conditions: tuple[Shared, ...]) -> frozenset[Tree]:
+    """Conditions on what is given, on numbers alone, and what joins such ones."""
+    found: set[Tree] = {condition.tree for condition in conditions}
+    for part in in_order(*expressions.results):
+        is_written = isinstance(part, Number) and isinstance(part.value, bool)
+        joins = isinstance(part, Call) and joins_conditions(part) and found.issuperset(parts(part))
+        if is_written or joins or isinstance(part, IsMissing):
+            found.add(part)
+    return frozenset(found)
+
+
+def _steps(
+    expressions: Expressions, shared: tuple[Shared, ...], conditions: tuple[Shared, ...]
+) -> Iterator[Step]:
+    results = expressions.results
+    before = {one.tree for one in (*shared, *conditions)} | _known(expressions, conditions)
+    outside: set[Tree] = set()  # of what is computed before
+    waiting = list(results)
+    while waiting:
+        part = waiting.pop()
+        if part not in outside and part not in before:
+            outside.add(part)
+            waiting += parts(part)
+    users: dict[Tree, set[int]] = {}
+    for index, result in enumerate(results):
+        for part in in_order(result):
+            users.setdefault(part, set()).add(index)
+    for part in in_order(*results):
+        if part in outside and isinstance(part, (Call, Choice)):
+            is_own = expressions.mask is not None and len(users[part]) == 1
+            yield Step(part, min(users[part]) if is_own else None)
 
 
 def _range(expressions: Expressions) -> tuple[int, int]:

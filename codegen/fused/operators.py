@@ -210,7 +210,9 @@ def _read(
     try:
         return read(line.text, kinds, local)
     except Mistake as mistake:
-        errors.add(line.at(mistake.offset), mistake.message, mistake.hint)
+        is_cut = line.text.count("(") != line.text.count(")")
+        hint = "between [ and ] a comma ends an expression: quote it, or begin a line with '-'"
+        errors.add(line.at(mistake.offset), mistake.message, mistake.hint or hint * is_cut or None)
         return None
 
 
@@ -236,6 +238,7 @@ def _add(
             hint = "give that one another name, or this one formulas in derivatives.yaml"
             errors.add(place, message, hint)
             return
+        taken.add(name)
         keys = (*_PLAIN_KEYS, "Autograd") if new.is_composite else _PLAIN_KEYS
         operator = Operator(
             location=source.location,

@@ -129,7 +129,8 @@ class _Reader:
     def BinOp(self, node: ast.BinOp) -> Tree:
         sign = SIGNS.get(type(node.op))
         if sign is None:
-            raise self.mistake(node, f"'{_shown(node)}' is none of + - * / ** %")
+            hint = "a power is x ** y" if isinstance(node.op, ast.BitXor) else None
+            raise self.mistake(node, f"'{_shown(node)}' is none of + - * / ** %", hint)
         return self.of_numbers(node, sign, (self.value(node.left), self.value(node.right)))
 
     def of_numbers(self, node: ast.expr, sign: str, both: tuple[Tree, ...]) -> Tree:
@@ -187,7 +188,9 @@ class _Reader:
             raise self.mistake(node, message)
         if function is None:
             known = [n for n, f in functions().items() if f.is_called and not f.is_reduction]
-            hint = did_you_mean(name, known) or did_you_mean(name, known, "the functions are")
+            hint = did_you_mean(name.rpartition(".")[2], known) or did_you_mean(
+                name, known, "the functions are"
+            )
             raise self.mistake(node, f"'{name}' is no function of an expression", hint)
         given = dict(zip(function.arguments, map(self.value, node.args)))
         for keyword in node.keywords:

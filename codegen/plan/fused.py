@@ -28,6 +28,15 @@ class Shared:
     is_integer: bool  # it is computed of integers alone, and exactly
 
 
+@dataclass(frozen=True)
+class Step:
+    """A part of an expression that has a statement; result: the only one that has it, of several
+    that may not be wanted."""
+
+    tree: Tree
+    result: int | None
+
+
 class Runs(enum.Enum):
     """What a function that is generated for a dispatch key does with an expression."""
 
@@ -59,6 +68,8 @@ class FusedPlan:
     numbers: tuple[Shared, ...]  # what is computed of these alone, once a call
     conditions: tuple[Shared, ...]
     results: tuple[Tree, ...]
+    steps: tuple[Step, ...]  # each behind those that it needs
+    known: frozenset[Tree]  # the conditions that are the same for all elements
     dtypes: tuple[Dtype, ...]  # of the results
     common: Dtype  # in which all are computed
     compared: tuple[Dtype, ...]  # in which numbers are compared, where that is another

@@ -6,10 +6,10 @@ What they call stands in torchext/fused/functions.h.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ...fused.functions import functions, is_condition, joins_conditions
-from ...fused.tree import Call, Choice, IsMissing, Name, Number, Tree, in_order, parts
+from ...fused.tree import Call, Choice, IsMissing, Name, Number, Tree, in_order
 from ...plan.fused import FusedPlan, Shared
 
 # Powers as ATen computes them.
@@ -30,36 +30,27 @@ class Statements:
         for index, number in enumerate(plan.numbers):
             self.words[number.tree] = f"given.numbers[{index}]"
         count = len(plan.inputs)
-        self.known = {c.tree: f"given.has[{count + i}]" for i, c in enumerate(plan.conditions)}
+        self.conditions = {c.tree: f"given.has[{count + i}]" for i, c in enumerate(plan.conditions)}
+        self.known = plan.known
         self.shared = {number.tree for number in plan.numbers}
-        # what is only a part of those is computed before
-        outside = _parts_outside(plan.results, {*self.shared, *self.known})
-        self.inside = set(in_order(*plan.results)) - outside
         self.lines: list[str] = []
-        own = _of_one(plan.results) if plan.mask else {}
-        for part in in_order(*plan.results):
-            if part not in own:
-                self._add(part, "")
+        self._add(step.tree for step in plan.steps if step.result is None)
         for index, result in enumerate(plan.results):
-            indent = "  " if plan.mask else ""
-            if plan.mask:
-                self.lines.append(f"if (given.wanted[{index}]) {{")
-            for part in in_order(result):
-                if own.get(part) == index:
-                    self._add(part, indent)
-            self.lines.append(f"{indent}results[{index}] = {self._number(result)};")
-            if plan.mask:
-                self.lines.append("}")
+            own = (step.tree for step in plan.steps if step.result == index)
+            if plan.mask is None:
+                self.lines.append(f"results[{index}] = {self._number(result)};")
+                continue
+            self.lines.append(f"if (given.wanted[{index}]) {{")
+            self._add(own, "  ")
+            self.lines += [f"  results[{index}] = {self._number(result)};", "}"]
 
-    def _add(self, part: Tree, indent: str) -> None:
-        """A statement for a part, which has a name from then on."""
-        is_named = part in self.words or isinstance(part, (Name, Number, IsMissing))
-        if is_named or self._is_known_before(part) or part in self.inside:
-            return
-        name = f"v{len(self.words)}"
-        type_ = "auto" if is_condition(part) else "V"
-        self.lines.append(f"{indent}const {type_} {name} = {self._computed(part)};")
-        self.words[part] = name
+    def _add(self, trees: Iterable[Tree], indent: str = "") -> None:
+        """A statement for each part, which has a name from then on."""
+        for part in trees:
+            name = f"v{len(self.words)}"
+            type_ = "auto" if is_condition(part) else "V"
+            self.lines.append(f"{indent}const {type_} {name} = {self._computed(part)};")
+            self.words[part] = name
 
     def _computed(self, part: Tree) -> str:
         if isinstance(part, Choice):
@@ -75,7 +66,7 @@ class Statements:
     def _choice(self, part: Choice) -> str:
         of = self._condition if is_condition(part) else self._number
         then, other = of(part.then), of(part.other)
-        if self._is_known_before(part.condition):
+        if part.condition in self.known:
             return f"{self._known(part.condition)} ? {then} : {other}"
         function = "choose_condition" if is_condition(part) else "choose"
         return f"F::{function}({self._condition(part.condition)}, {then}, {other})"
@@ -88,23 +79,15 @@ class Statements:
         return self.words[part]
 
     def _condition(self, part: Tree) -> str:
-        if self._is_known_before(part):
+        if part in self.known:
             return f"F::always({self._known(part)})"
         if is_condition(part):
             return self.words[part]
         return f"F::not_equal({self._number(part)}, F::number(0))"
 
-    def _is_known_before(self, part: Tree) -> bool:
-        """Whether it is a condition on what is given, which is the same for all elements."""
-        if isinstance(part, Number):
-            return isinstance(part.value, bool)
-        if part not in self.known and isinstance(part, Call) and joins_conditions(part):
-            return all(map(self._is_known_before, parts(part)))
-        return part in self.known or isinstance(part, IsMissing)
-
     def _known(self, part: Tree) -> str:
-        if part in self.known:
-            return self.known[part]
+        if part in self.conditions:
+            return self.conditions[part]
         if isinstance(part, Number):
             return "true" if part.value else "false"
         if isinstance(part, IsMissing):
@@ -116,17 +99,6 @@ class Statements:
         return "(" + (" && " if part.function == "and" else " || ").join(words) + ")"
 
 
-def _of_one(results: tuple[Tree, ...]) -> Mapping[Tree, int]:
-    """The parts that only one result has, by that one."""
-    found: dict[Tree, int] = {}
-    several: set[Tree] = set()
-    for index, result in enumerate(results):
-        for part in in_order(result):
-            if found.setdefault(part, index) != index:
-                several.add(part)
-    return {part: index for part, index in found.items() if part not in several}
-
-
 def _literal(number: Number) -> str:
     value = number.value
     if isinstance(value, bool):
@@ -134,18 +106,6 @@ def _literal(number: Number) -> str:
     if isinstance(value, int):
         return f"int64_t({value})"
     return repr(value)
-
-
-def _parts_outside(results: tuple[Tree, ...], shared: set[Tree]) -> set[Tree]:
-    """The parts of expressions, but for what these are made of."""
-    found: set[Tree] = set()
-    waiting = list(results)
-    while waiting:
-        part = waiting.pop()
-        if part not in found:
-            found.add(part)
-            waiting += () if part in shared else parts(part)
-    return found
 
 
 def shared_value(shared: Shared, parameters: Mapping[str, str]) -> str:

@@ -1,239 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What runs the loops of expressions: the dtypes of a call, as an operator of ATen that takes all of
-// the tensors promotes them, the iterator over its operands, and its composite and Meta kernels.
+// What runs the loops of expressions: the iterator over the operands of a call, and its composite and
+// Meta kernels.
 #pragma once
 
 #include <ATen/TensorIterator.h>
 #include <ATen/Version.h>
-#include <ATen/native/TypeProperties.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <torchext/elementwise.h>
-#include <torchext/fused/call.h>
+#include <torchext/fused/arguments.h>
 #include <torchext/fused/tensors.h>
 
-#include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <optional>
 #include <string>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 namespace torchext {
 inline namespace v1 {
 namespace fused {
-
-/// A call's tensors and its numbers, in the order of the arguments, and what the expression has of
-/// numbers alone.
-struct Arguments {
-  at::ArrayRef<at::OptionalTensorRef> tensors;
-  at::ArrayRef<at::Scalar> scalars;
-  at::ArrayRef<Number> numbers;
-  const bool* conditions;
-};
-
-/// What holds them, made of the parameters of a kernel.
-template <typename Op>
-struct Held {
-  std::array<at::OptionalTensorRef, Op::inputs> tensors;
-  std::array<at::Scalar, Op::scalars> scalars;
-  std::array<Number, Op::numbers> numbers;
-  std::array<bool, Op::conditions> conditions;
-
-  Arguments arguments() const {
-    return {tensors, scalars, numbers, conditions.data()};
-  }
-};
-
-inline at::OptionalTensorRef ref(const at::Tensor& tensor) {
-  return tensor.defined() ? at::OptionalTensorRef(tensor) : at::OptionalTensorRef();
-}
-
-inline at::OptionalTensorRef ref(const std::optional<at::Tensor>& tensor) {
-  return tensor.has_value() ? ref(*tensor) : at::OptionalTensorRef();
-}
-
-inline at::OptionalTensorRef ref(const at::OptionalTensorRef& tensor) {
-  return tensor;
-}
-
-/// Of a complex number, which is refused before anything is computed.
-inline double real_part(const at::Scalar& number) {
-  return number.isComplex() ? number.toComplexDouble().real() : number.toDouble();
-}
-
-/// A number as the loops take it.
-template <typename T>
-Number shared(const T& number) {
-  if constexpr (std::is_same_v<T, at::Scalar>) {
-    return number.isIntegral(/*includeBool=*/true) ? Number(number.toLong())
-                                                   : Number(real_part(number));
-  } else {
-    return Number(number);
-  }
-}
-
-/// A number as a double or an integer, to compute with.
-template <typename V, typename T>
-V number(const T& given) {
-  if constexpr (std::is_same_v<T, at::Scalar>) {
-    return given.isIntegral(/*includeBool=*/true) ? static_cast<V>(given.toLong())
-                                                  : static_cast<V>(real_part(given));
-  } else {
-    return static_cast<V>(given);
-  }
-}
-
-/// That all results are wanted.
-template <typename Op>
-std::array<bool, Op::results> all() {
-  std::array<bool, Op::results> found;
-  found.fill(true);
-  return found;
-}
-
-inline at::Scalar wrapped(Category category) {
-  switch (category) {
-    case Category::kBool:
-      return true;
-    case Category::kInteger:
-      return 1;
-    default:
-      return 1.0;
-  }
-}
-
-inline Category category_of(at::ScalarType dtype) {
-  return c10::isIntegralType(dtype, false) ? Category::kInteger
-         : dtype == at::kBool              ? Category::kBool
-                                           : Category::kFloat;
-}
-
-/// The dtype of the tensors alone.
-inline at::ScalarType promoted(const Rule& rule, const Arguments& arguments) {
-  at::native::ResultTypeState state = {};
-  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
-    if ((rule.tensors >> i & 1) && arguments.tensors[i].has_value()) {
-      state = at::native::update_result_type_state(*arguments.tensors[i], state);
-    }
-  }
-  return at::native::result_type(state);
-}
-
-/// What numbers make of a dtype of tensors: nothing, or that of a number.
-inline std::optional<Category> raised(
-    const Rule& rule, const Arguments& arguments, at::ScalarType dtype) {
-  Category found = rule.least;
-  for (size_t i = 0; i < arguments.scalars.size(); ++i) {
-    if (rule.numbers >> i & 1) {
-      found = std::max(found, category_of(arguments.scalars[i].type()));
-    }
-  }
-  const bool is_known = dtype != at::ScalarType::Undefined;
-  return is_known && found <= category_of(dtype) ? std::nullopt : std::optional(found);
-}
-
-inline at::ScalarType dtype_of(const Rule& rule, const Arguments& arguments) {
-  if (rule.is_bool) {
-    return at::kBool;
-  }
-  const at::ScalarType dtype = promoted(rule, arguments);
-  const std::optional<Category> number = raised(rule, arguments, dtype);
-  if (!number) {
-    return dtype;
-  }
-  return *number == Category::kFloat     ? c10::get_default_dtype_as_scalartype()
-         : *number == Category::kInteger ? at::kLong
-                                         : at::kBool;
-}
-
-template <typename Op>
-void check_fits(at::ScalarType dtype, int64_t number) {
-  const bool fits = AT_DISPATCH_SWITCH(dtype, Op::name, AT_DISPATCH_CASE_INTEGRAL_TYPES([&] {
-                                         return !c10::overflows<scalar_t, int64_t>(number);
-                                       }));
-  TORCH_CHECK(
-      fits, Op::name, ": ", number, " is no ", dtype, ", in which its tensors are computed");
-}
-
-/// Refuses a call whose integers would be computed as floats, of which not every one is exact, and
-/// one with a number that the dtype has not.
-template <typename Op>
-void check_exact(const Arguments& arguments) {
-  for (const at::Scalar& number : arguments.scalars) {
-    TORCH_CHECK_NOT_IMPLEMENTED(
-        !number.isComplex(), Op::name, ": not implemented for complex numbers, as ", number);
-  }
-  const at::ScalarType common = dtype_of(Op::common, arguments);
-  if (at::isFloatingType(common)) {
-    for (const Rule& rule : Op::rules) {
-      const at::ScalarType dtype = dtype_of(rule, arguments);
-      TORCH_CHECK_NOT_IMPLEMENTED(
-          rule.is_bool || !at::isIntegralType(dtype, /*includeBool=*/true),
-          Op::name,
-          ": a result of ",
-          dtype,
-          " would be computed in ",
-          common,
-          ", the dtype of all its tensors and numbers; convert the result instead");
-    }
-    for (const Rule& rule : Op::compared) {
-      const at::ScalarType dtype = promoted(rule, arguments);
-      TORCH_CHECK_NOT_IMPLEMENTED(
-          !at::isIntegralType(dtype, /*includeBool=*/false) || at::elementSize(dtype) <= 2,
-          Op::name,
-          ": tensors of ",
-          dtype,
-          " would be compared in ",
-          common,
-          ", which rounds large ones; compare them before, and pass the condition as a bool tensor");
-    }
-  } else if (at::isIntegralType(common, /*includeBool=*/false)) {
-    for (const Number& number : arguments.numbers) {
-      const bool is_whole = number.is_integral || (number.real == std::floor(number.real) &&
-                                                   std::abs(number.real) < 9e18);
-      TORCH_CHECK(is_whole, Op::name, ": ", number.real, " is no ", common);
-      check_fits<Op>(
-          common, number.is_integral ? number.integer : static_cast<int64_t>(number.real));
-    }
-    check_fits<Op>(common, Op::least_number);
-    check_fits<Op>(common, Op::largest_number);
-    const bool has_negative_power =
-        std::any_of(Op::exponents.begin(), Op::exponents.end(), [&](size_t i) {
-          return arguments.numbers[i].real < 0;
-        });
-    TORCH_CHECK(
-        !Op::has_negative_power && !has_negative_power,
-        Op::name,
-        ": integers have no negative powers, which are no integers");
-  }
-}
-
-/// The wrapped number that raises the dtype of the tensors to that of the call; undefined where
-/// none is needed.
-inline at::Tensor raising(const Rule& common, const Arguments& arguments) {
-  const std::optional<Category> number = raised(common, arguments, promoted(common, arguments));
-  if (!number) {
-    return {};
-  }
-  at::Tensor found = at::scalar_tensor(
-      wrapped(*number),
-      at::device(at::kCPU).dtype(
-          *number == Category::kFloat     ? at::kDouble
-          : *number == Category::kInteger ? at::kLong
-                                          : at::kBool));
-  found.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return found;
-}
 
 /// Refuses tensors whose sizes do not broadcast together, by their names.
 template <typename Op>
@@ -347,10 +138,7 @@ struct Told {
 };
 
 /// The loops for the instruction set that this machine has, chosen as ATen chooses its own.
-inline const Loops& chosen(
-    [[maybe_unused]] const Loops& basic,
-    [[maybe_unused]] const Loops* avx2,
-    [[maybe_unused]] const Loops* avx512) {
+inline const Loops& chosen(const Loops& basic, const Loops* avx2, const Loops* avx512) {
   static const std::string capability = at::get_cpu_capability();
   if (avx512 && capability == "AVX512") {
     return *avx512;
