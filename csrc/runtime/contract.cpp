@@ -294,7 +294,7 @@ std::shared_ptr<const Expectation> Contract::of_former_kernel() const {
   for (const c10::IValue& argument : call_.arguments) {
     stack.push_back(detail::map_boxed_tensors(&copy_of, argument));
   }
-  call_.former.callBoxed(call_.op, call_.keys, &stack);
+  call_.former.call_boxed(call_.op, call_.keys, &stack);
   return corrected_expectation(call_.op, call_.arguments, *expectation_, stack);
 }
 

@@ -25,12 +25,22 @@ template <typename... Parts>
   TORCH_CHECK(false, op.operator_name(), ": its overriding kernel ", kernel.name(), " ", what...);
 }
 
+/// The kernel that was there before those that override it.
+class FormerKernel {
+ public:
+  virtual void call_boxed(
+      const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) const = 0;
+
+ protected:
+  ~FormerKernel() = default;
+};
+
 /// A call of an operator whose kernel for a key is overridden.
 struct Call {
   const c10::OperatorHandle& op;
   c10::DispatchKey key;
   c10::DispatchKeySet keys;
-  const c10::SafeKernelFunction& former;
+  const FormerKernel& former;
   std::vector<c10::IValue> arguments;
 };
 

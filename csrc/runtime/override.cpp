@@ -21,53 +21,84 @@
 
 namespace torchext::runtime {
 
+// What an operator and a dispatch key have from the first override on, in all threads.
 class Switch {
  public:
-  Switch(const c10::OperatorHandle& op, c10::DispatchKey key)
-      : key_(key), before_(op.getComputedKernelForDispatchKey(key)) {}
+  Switch(c10::OperatorHandle op, c10::DispatchKey key) : op_(std::move(op)), key_(key) {}
 
-  void call(
-      const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) const {
+  void call(const FormerKernel& former, c10::DispatchKeySet keys, torch::jit::Stack* stack) const {
     const std::shared_ptr<Layer> newest = newest_layer();
     const Layer* layer = layer_of(this, newest.get());
     if (layer == nullptr) {
-      before_.callBoxed(op, keys, stack);
+      former.call_boxed(op_, keys, stack);
       return;
     }
     const std::shared_ptr<const Kernel> kernel = layer->entry->kernel;
     const Running running(*layer, newest);
     // A kernel records nothing, whether or not its caller has seen to that.
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    const size_t count = op.schema().arguments().size();
-    const Call made{op, key_, keys, before_, torch::jit::last(*stack, count).vec()};
+    const size_t count = op_.schema().arguments().size();
+    const Call made{op_, key_, keys, former, torch::jit::last(*stack, count).vec()};
     const Contract contract(made, *kernel);
-    kernel->run(op, stack);
+    kernel->run(op_, stack);
     contract.fulfil(*stack);
   }
 
+  const c10::OperatorHandle& op() const {
+    return op_;
+  }
+
+  c10::DispatchKey key() const {
+    return key_;
+  }
+
  private:
+  c10::OperatorHandle op_;
   c10::DispatchKey key_;
-  c10::SafeKernelFunction before_;
 };
 
 namespace {
 
-struct SwitchKernel final : c10::OperatorKernel {
-  explicit SwitchKernel(const Switch* of) : of(of) {}
+// A registration of a switch, above the kernel that the dispatcher had when it was made.
+class Place final : public c10::OperatorKernel, public FormerKernel {
+ public:
+  explicit Place(const Switch* of)
+      : switch_(of), below_(of->op().getComputedKernelForDispatchKey(of->key())) {}
 
   void operator()(
-      const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) const {
-    of->call(op, keys, stack);
+      const c10::OperatorHandle&, c10::DispatchKeySet keys, torch::jit::Stack* stack) const {
+    switch_->call(*this, keys, stack);
   }
 
-  const Switch* of;
+  void call_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack)
+      const override;
+
+ private:
+  // Whether the error says that the kernel below was removed, as a torch.library.Library removes
+  // its kernels at its end: PyTorch does not say it otherwise.
+  bool is_of_removed_kernel(const c10::Error& error) const {
+    const std::string& said = error.msg();
+    return said.find("invalidated") != std::string::npos &&
+           said.find(below_.debug()) != std::string::npos;
+  }
+
+  const Place& successor() const;
+
+  const Switch* switch_;
+  c10::SafeKernelFunction below_;
+  mutable c10::intrusive_ptr<Place> successor_; // once the kernel below is gone
 };
 
-// Kernels stay to the end of the process, so all of this is never destroyed.
+struct Placed {
+  c10::intrusive_ptr<Place> place; // which may be running when its registration ends
+  torch::Library registration;
+};
+
+// Switches stay to the end of the process, so all of this is never destroyed.
 struct Switches {
   std::mutex mutex;
-  std::map<std::pair<std::string, c10::DispatchKey>, const Switch*> by_operator;
-  std::vector<torch::Library> registrations;
+  std::map<std::pair<std::string, c10::DispatchKey>, std::unique_ptr<const Switch>> by_operator;
+  std::map<const Switch*, std::vector<Placed>> placed; // the newest last
 };
 
 Switches& switches() {
@@ -79,9 +110,9 @@ Switches& switches() {
 constexpr const char* kFile = "torchext.override";
 
 // Whether a call reaches a switch: a kernel that was registered later stands above it.
-bool runs_switch(const c10::OperatorHandle& op, c10::DispatchKey key) {
-  std::istringstream table(op.dumpComputedTable());
-  const std::string row = std::string(c10::toString(key)) + ": ";
+bool runs_switch(const Switch& of) {
+  std::istringstream table(of.op().dumpComputedTable());
+  const std::string row = std::string(c10::toString(of.key())) + ": ";
   std::string line;
   while (std::getline(table, line)) {
     if (line.compare(0, row.size(), row) == 0) {
@@ -91,28 +122,61 @@ bool runs_switch(const c10::OperatorHandle& op, c10::DispatchKey key) {
   return false;
 }
 
-// The switch of an operator and a dispatch key: the same for all callers, and never removed. The
-// dispatcher does not let an operator be called on one thread while a kernel is registered on
+// The dispatcher does not let an operator be called on one thread while a kernel is registered on
 // another.
+Placed placed_above_all(const Switch* of) {
+  auto owned = std::make_unique<Place>(of);
+  Place* const place = owned.get();
+  const QuietOverride quiet;
+  const c10::OperatorName& name = of->op().operator_name();
+  torch::Library library(
+      torch::Library::IMPL, std::string(name.getNamespace().value()), of->key(), kFile, 0);
+  library.impl(toString(name).c_str(), torch::CppFunction::makeFromBoxedFunctor(std::move(owned)));
+  return {c10::intrusive_ptr<Place>::reclaim_copy(place), std::move(library)};
+}
+
+// The switch of an operator and a dispatch key: the same for all callers, and never removed.
 const Switch& installed(const c10::OperatorHandle& op, c10::DispatchKey key) {
   // A child must not find the mutex held by a thread that it has not.
   [[maybe_unused]] static const bool forks_safely =
       hold_while_forking([] { switches().mutex.lock(); }, [] { switches().mutex.unlock(); });
   const std::lock_guard lock(switches().mutex);
-  const std::string name = toString(op.operator_name());
-  const Switch*& found = switches().by_operator[{name, key}];
-  if (found == nullptr || !runs_switch(op, key)) {
-    auto made = std::make_unique<const Switch>(op, key);
-    const QuietOverride quiet;
-    const std::string space(op.operator_name().getNamespace().value());
-    torch::Library library(torch::Library::IMPL, space, key, kFile, 0);
-    library.impl(
-        name.c_str(),
-        torch::CppFunction::makeFromBoxedFunctor(std::make_unique<SwitchKernel>(made.get())));
-    switches().registrations.push_back(std::move(library));
-    found = made.release();
+  auto& found = switches().by_operator[{toString(op.operator_name()), key}];
+  if (found == nullptr) {
+    found = std::make_unique<const Switch>(op, key);
+  }
+  if (!runs_switch(*found)) {
+    switches().placed[found.get()].push_back(placed_above_all(found.get()));
   }
   return *found;
+}
+
+// Instead of a place whose kernel below is gone: one above what the dispatcher has without any.
+const Place& Place::successor() const {
+  const std::lock_guard lock(switches().mutex);
+  if (successor_ == nullptr) {
+    std::vector<Placed>& placed = switches().placed[switch_];
+    for (Placed& each : placed) {
+      each.registration.reset();
+    }
+    placed.push_back(placed_above_all(switch_));
+    successor_ = placed.back().place;
+  }
+  return *successor_;
+}
+
+void Place::call_boxed(
+    const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) const {
+  const size_t size = stack->size();
+  try {
+    below_.callBoxed(op, keys, stack);
+    return;
+  } catch (const c10::Error& error) {
+    if (stack->size() != size || !is_of_removed_kernel(error)) {
+      throw;
+    }
+  }
+  successor().call_boxed(op, keys, stack);
 }
 
 // Whether `Tensor.to` calls it.

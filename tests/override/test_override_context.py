@@ -5,6 +5,7 @@ import gc
 import subprocess
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Callable
 
@@ -478,3 +479,66 @@ def test_a_kernel_that_is_registered_later_is_overridden_too():
     with torchext.override("aten::sinh", lambda self: torch.sinh(self) + 7):
         assert torch.equal(a.sinh(), torch.full((2,), 7.0))
     assert torch.equal(a.sinh(), torch.zeros(2))
+    del library
+    gc.collect()
+    torch.testing.assert_close(a.sinh(), torch.exp(a) / 2 - torch.exp(-a) / 2)
+
+
+def test_a_kernel_that_is_removed_again_is_not_called(pair):
+    a = pair[0]
+    plain, ones, zeros = a.cosh(), torch.ones_like(a), torch.zeros_like(a)
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("cosh", torch.zeros_like, "CPU")
+    with torchext.override("aten::cosh", lambda self: torch.cosh(self) + 1):
+        assert torch.equal(a.cosh(), ones)
+        another = torch.library.Library("aten", "IMPL")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            another.impl("cosh", torch.ones_like, "CPU", allow_override=True)
+        assert torch.equal(a.cosh(), ones)
+        with torchext.override("aten::cosh", lambda self: torch.cosh(self) * 3):
+            # Inner and outer kernel, and what was registered last.
+            assert torch.equal(a.cosh(), (ones + 1) * 3)
+            del another
+            gc.collect()
+            assert torch.equal(a.cosh(), (zeros + 1) * 3)
+            del library
+            gc.collect()
+            assert torch.equal(a.cosh(), (plain + 1) * 3)
+        assert torch.equal(a.cosh(), plain + 1)
+    assert torch.equal(a.cosh(), plain)
+
+
+def test_a_kernel_that_another_calls_is_removed_for_it_too():
+    a = torch.ones(2)
+    below = torch.library.Library("aten", "IMPL")
+    below.impl("asinh", torch.zeros_like, "CPU")
+    with torchext.override("aten::asinh", torch.cosh):
+        switch = torch.library.get_kernel("aten::asinh", "CPU")
+    above = torch.library.Library("aten", "IMPL")
+    keys = torch._C._dispatch_keys(a)
+    above.impl("asinh", lambda self: switch.call_boxed(keys, self), "CPU", allow_override=True)
+    with torchext.override("aten::asinh", torch.cosh):
+        assert torch.equal(a.asinh(), a.cosh())
+    assert torch.equal(a.asinh(), torch.zeros(2))
+    del below
+    gc.collect()
+    with pytest.raises(RuntimeError, match="invalidated"):  # as of any kernel of get_kernel
+        a.asinh()
+    del above
+    gc.collect()
+    torch.testing.assert_close(a.asinh(), torch.log(a + torch.sqrt(a * a + 1)))
+
+
+def test_an_operator_that_is_defined_again_has_its_new_kernel():
+    for factor in (2, 3):
+        library = torch.library.Library("definedagain", "DEF")
+        library.define("scaled(Tensor x) -> Tensor")
+        library.impl("scaled", lambda x, factor=factor: x * factor, "CPU")
+        x = torch.ones(2)
+        with torchext.override("definedagain::scaled", torch.neg):
+            assert torch.equal(torch.ops.definedagain.scaled(x), -x)
+        assert torch.equal(torch.ops.definedagain.scaled(x), x * factor)
+        library._destroy()
+        del library
+        gc.collect()
