@@ -16,7 +16,7 @@ from codegen.analysis.library import RESERVED_NAMESPACES  # noqa: E402
 from codegen.cpp.types import argument_type  # noqa: E402
 from codegen.formula.attributes import ATTRIBUTES  # noqa: E402
 from codegen.fused.functions import functions  # noqa: E402
-from codegen.fused.tree import Call, Name, text  # noqa: E402
+from codegen.fused.tree import ELEMENT, Call, Name, OfRow, text  # noqa: E402
 from codegen.schema.parser import parse_schema  # noqa: E402
 from codegen.spec.dispatch_keys import COMPOSITE_KEYS, DISPATCH_KEYS  # noqa: E402
 from codegen.spec.keys import spec_keys  # noqa: E402
@@ -558,6 +558,46 @@ arguments.
 
 `grad` is the gradient of the result, `result` that; an argument without a formula has no gradient,
 as comparisons have none. Values at kinks, NaN, infinities and signed zeros are PyTorch's.
+`detach(x)` is x, and has no gradient.
+
+## Operators that are one expression of rows
+
+```yaml
+- func: rms_norm(Tensor input, Tensor? weight=None, float eps=1e-6) -> Tensor
+  rows: input * rsqrt(mean(input ** 2) + eps) * (1 if weight is None else weight)
+```
+
+is an operator that works along the last dimension, with all that follows from `pointwise:` but what
+is named below. A value is a number of the call, a number that each row has one of, or one for each
+element; they broadcast, and a result has a row for each row, or one dimension less.
+
+| function | gradients |
+| --- | --- |
+{of_rows}
+
+| written | is |
+| --- | --- |
+| `x` | the elements of a tensor; one of size `[n]` belongs to all rows |
+| `x[..., None]` | the number that a tensor of one dimension less has for the row |
+| `x[index]` | one element: `index` is a tensor that has one integer for each row |
+| `n` | how many elements a row has |
+
+An index that is no place of the row is an IndexError where the element is wanted; it is not, in
+
+```yaml
+- func: cross_entropy(Tensor input, Tensor target, int ignore_index=-100) -> Tensor
+  rows: 0 if target == ignore_index else logsumexp(input) - input[target]
+```
+
+A row is gone over as often as its reductions need, on the CPU in memory that is near by then; what
+takes long to compute is kept between. Sums are made of parts, in float32 of 16-bit floats. What a
+largest number is only taken out for keeps a formula short with `detach(amax(x))`.
+
+Everything is computed in floating point: `argmax` and `count` return int64, rows of less than
+16,777,216 elements. Strides are read as they are where the last dimension is dense, results are
+contiguous. Devices but the CPU, and batches of `vmap`, run the ATen operators of the expression;
+there an index that is no place of the row makes NaN. The gradient of a tensor that was broadcast is
+summed by autograd. Not yet: slices of rows, casts of results, forms that are structured.
 
 """
 
@@ -715,13 +755,15 @@ _SCHEMA_TYPES = (
 )  # fmt: skip
 
 
-def _functions() -> str:
+def _functions(of_rows: bool) -> str:
     """The functions of expressions, with the formulas of their gradients."""
     rows = []
     for name, function in functions().items():
-        if function.is_reduction:
+        if function.is_of_rows != of_rows:
             continue
         arguments = tuple(map(Name, function.arguments))
+        if name == ELEMENT:
+            arguments = arguments[0], OfRow(function.arguments[1])
         known = len(arguments) - len(function.defaults)
         defaults = dict(zip(function.arguments[known:], function.defaults))
         words = [f"{a}={text(defaults[a])}" if a in defaults else a for a in function.arguments]
@@ -751,7 +793,7 @@ def page() -> str:
         _without_effect(),
         _FORMS,
         _SHORT.format(keys=_short_keys(), rules=", ".join(f"`{rule}`" for rule in ITERATOR_RULES)),
-        _EXPRESSIONS.format(functions=_functions()),
+        _EXPRESSIONS.format(functions=_functions(False), of_rows=_functions(True)),
         _STRUCTURED,
         _KERNELS.format(types=_types()),
         _RULES,

@@ -3,22 +3,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..cpp import names as cpp_names
 from ..fused.dtypes import Category, compared
+from ..fused.entries import Expressions
+from ..fused.extents import Extent, extents
 from ..fused.functions import functions, joins_conditions
-from ..fused.operators import Expressions
-from ..fused.tree import Call, Choice, IsMissing, Number, Tree, in_order, names, parts
+from ..fused.rows import of_primitives
+from ..fused.tree import (
+    LENGTH,
+    Call,
+    Choice,
+    IsMissing,
+    Name,
+    Number,
+    OfRow,
+    Tree,
+    in_order,
+    names,
+    parts,
+)  # fmt: skip
 from ..plan.fused import FusedFunction, FusedInput, FusedPlan, Runs, Shared, Step
 from ..plan.kernels import KernelPlan, StructuredPlan
 from ..spec.dtypes import GROUPS
+from .fused_rows import rows_plan
 
 _REAL = ("Half", "BFloat16", *GROUPS["Floating"])
 _WHOLE = GROUPS["Integral"]
 _RUNS = {
     "Meta": Runs.META,
     "CompositeImplicitAutograd": Runs.COMPOSITE,
+    "FuncTorchBatchedDecomposition": Runs.COMPOSITE,
     "Autograd": Runs.AUTOGRAD,
 }
 
@@ -31,12 +48,20 @@ def fused_plan(
 ) -> FusedPlan:
     """The plan of one form's expressions; form: the name of the functional one."""
     label = cpp_names.parameter_name
-    kinds = expressions.kinds
+    kinds, of_rows = expressions.kinds, expressions.of_rows
+    extent_of = extents(kinds, *expressions.results)
+    row_results = tuple(extent_of[r] is not Extent.ELEMENT for r in expressions.results)
+    read = frozenset(part.name for part in extent_of if isinstance(part, (Name, OfRow)))
+    results = tuple(of_primitives(tree, kinds) for tree in expressions.results)
+    expressions = dataclasses.replace(expressions, results=results)
     tensors = {name: kind for name, kind in kinds.items() if kind in ("tensor", "tensor?")}
-    numbers = [n for n in kinds if n not in tensors and n != expressions.mask]
+    numbers = [n for n in kinds if n not in (*tensors, expressions.mask, LENGTH)]
     shared, conditions = _shared(expressions)
     calls = [part for part in in_order(*expressions.results) if isinstance(part, Call)]
     exponents = {call.arguments[1] for call in calls if call.function == "**"}
+    known = _known(expressions, conditions)
+    before = {one.tree for one in (*shared, *conditions)} | known
+    comparisons = compared(expressions.results, kinds)
     return FusedPlan(
         struct=cpp_names.handle_name(form),
         inputs=tuple(FusedInput(n, label(n), kind == "tensor?") for n, kind in tensors.items()),
@@ -45,16 +70,19 @@ def fused_plan(
         conditions=conditions,
         results=expressions.results,
         steps=tuple(_steps(expressions, shared, conditions)),
-        known=_known(expressions, conditions),
+        known=known,
         dtypes=expressions.dtypes,
         common=expressions.common,
-        compared=tuple(d for d in compared(expressions.results, kinds) if d.tensors),
+        compared=tuple(d for d in comparisons if set(d.tensors) - (of_rows or set())),
         range=_range(expressions),
         exponents=tuple(i for i, number in enumerate(shared) if number.tree in exponents),
         has_negative_power=any(isinstance(e, Number) and e.value < 0 for e in exponents),
         types=_types(expressions),
         mask=label(expressions.mask) if expressions.mask else None,
         functions=tuple(_functions(kernels, structured)),
+        rows=None
+        if of_rows is None
+        else rows_plan(expressions.results, row_results, kinds, (read, of_rows), before),
     )
 
 
@@ -88,7 +116,8 @@ def _is_of_numbers(part: Tree, kinds: Mapping[str, str]) -> bool:
     """Whether it is the same for all elements, and known before any of them."""
     inner = in_order(part)
     is_known = not any(isinstance(one, IsMissing) for one in inner)
-    return is_known and not any(kinds[name].startswith("tensor") for name in names(part))
+    is_of_call = not any(kinds[n].startswith("tensor") or n == LENGTH for n in names(part))
+    return is_known and is_of_call
 
 
 def _is_of_integers(part: Tree, kinds: Mapping[str, str]) -> bool:
@@ -141,7 +170,8 @@ def _range(expressions: Expressions) -> tuple[int, int]:
 
 def _types(expressions: Expressions) -> tuple[str, ...]:
     least = expressions.common.least
-    if least == Category.FLOAT or expressions.is_derivative:
+    has_rows = expressions.of_rows is not None
+    if least == Category.FLOAT or expressions.is_derivative or has_rows:
         return _REAL
     parts = (part for part in in_order(*expressions.results) if isinstance(part, Call))
     of_bools = all(functions()[part.function].takes_bools for part in parts)
@@ -159,7 +189,8 @@ def _functions(
             runs = Runs.STRUCTURED_LOOP
             yield FusedFunction(kernel.name, kernel.keys[0], runs, structured.impl)
         return
-    for kernel in kernels:
+    of_name = {str(kernel.function): kernel for kernel in reversed(list(kernels))}
+    for kernel in reversed(of_name.values()):  # one function may stand for several keys
         if kernel.is_declared and kernel.signature is not None:
             runs = _RUNS.get(kernel.key, Runs.LOOP)
             yield FusedFunction(str(kernel.function), kernel.key, runs, kernel.signature)

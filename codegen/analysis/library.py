@@ -19,7 +19,8 @@ from ..formula.calls import CallChecks, formula_headers
 from ..formula.helper_topics import Topic, needed_topics
 from ..formula.reading import read
 from ..formula.torch_functions import TorchFunctions
-from ..fused.operators import Expressions, lowered
+from ..fused.entries import Expressions
+from ..fused.operators import lowered
 from ..plan.autograd import AutogradPlan
 from ..plan.fused import FusedPlan
 from ..plan.kernels import KernelPlan

@@ -7,7 +7,7 @@ loops call it with vectors, and are compiled once for each instruction set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..cpp.template import fill
 from ..fused.dtypes import Category, Dtype
@@ -16,13 +16,14 @@ from ..output import File, banner
 from ..plan.fused import FusedFunction, FusedPlan, Runs
 from ..plan.library import OperatorPlan, Plan
 from .spelling.fused import Statements, shared_value
+from .spelling.fused_rows import members
 
 _HEADER = """
 $banner
 #pragma once
 
-#include <torchext/fused/call.h>
 #include <torchext/fused/functions.h>
+#include <torchext/fused/rows.h>
 
 namespace torchext::generated::$namespace {
 namespace expressions {
@@ -34,6 +35,7 @@ $structs
 namespace loops {
 
 using ::torchext::fused::Loops;
+using ::torchext::fused::RowLoops;
 
 $tables
 
@@ -54,15 +56,16 @@ struct $struct {
   static constexpr std::array<::torchext::fused::Rule, $comparisons> compared = {$compared};
   static constexpr int64_t least_number = $least, largest_number = $largest;
   static constexpr std::array<size_t, $powers> exponents = {$exponents};
-  static constexpr bool has_negative_power = $negative;
+  static constexpr bool has_negative_power = $negative, has_rows = $has_rows;
   using Types = ::torchext::fused::Types<
     $types>;
 
   template <typename V>
-  C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
+  $device void compute(const ::torchext::fused::$given<V>& given, V* results) {
     using F = ::torchext::fused::Functions<V>;
     $statements
   }
+  $rows
 };
 """
 
@@ -74,7 +77,7 @@ $loops
 
 _LOOPS = """
 $banner
-#include <torchext/fused/cpu_loops.h> // first
+#include <torchext/fused/cpu_rows.h> // first
 
 #include "../include/$namespace/fused.h"
 
@@ -110,6 +113,7 @@ $body
 """
 
 _CPU = ("DEFAULT", "AVX2", "AVX512")
+_LOOPS_OF = {False: ("Loops", "loops"), True: ("RowLoops", "row_loops")}
 _CATEGORIES = {
     Category.BOOL: "kBool", Category.INTEGER: "kInteger", Category.FLOAT: "kFloat",
 }  # fmt: skip
@@ -137,6 +141,21 @@ _BODIES = {
         "return $handle::call($names);"
     ),
 }
+_ROWS = (
+    "return fused::returned<Op>(fused::{}(fused::described<Op>(), {}held.arguments(), $wanted));"
+)
+_BODIES_OF_ROWS = {
+    Runs.META: _ROWS.format("meta_rows", ""),
+    Runs.LOOP: {"CPU": _ROWS.format("rows_on_cpu", "$loops, ")},
+    Runs.COMPOSITE: _ROWS.format("composite_rows", ""),
+    Runs.AUTOGRAD: (
+        "if (fused::is_differentiated<Op>(held.arguments())) {\n"
+        f"  {_ROWS.format('composite_rows', '')}\n"
+        "}\n"
+        "const at::AutoDispatchBelowAutograd below;\n"
+        "return $handle::call($names);"
+    ),
+}
 
 
 def emit(plan: Plan) -> Iterator[File]:
@@ -146,7 +165,7 @@ def emit(plan: Plan) -> Iterator[File]:
         return
     head = banner(__name__, plan.specs)
     structs = {fused.struct: (op, fused) for op, fused in reversed(found)}
-    names = list(structs)[::-1]
+    names = {name: _LOOPS_OF[structs[name][1].rows is not None] for name in reversed(structs)}
     header = fill(
         _HEADER,
         banner=head,
@@ -156,12 +175,15 @@ def emit(plan: Plan) -> Iterator[File]:
     )
     yield File(f"include/{plan.namespace}/fused.h", header, "header")
     loops = [
-        f"const Loops {name} = ::torchext::fused::loops<expressions::{name}>();" for name in names
+        f"const {type_} {name} = ::torchext::fused::{function}<expressions::{name}>();"
+        for name, (type_, function) in names.items()
     ]
     text_ = fill(_LOOPS, banner=head, namespace=plan.namespace, loops="\n".join(loops))
     yield File("src/fused_loops.cpp", text_, "vector_source")
     for device, path in (("CPU", "src/fused.cpp"), ("CUDA", "src/cuda/fused.cu")):
         functions = list(_functions(plan.namespace, found, device))
+        if not functions:
+            continue
         text_ = fill(
             _SOURCE,
             banner=head,
@@ -173,7 +195,7 @@ def emit(plan: Plan) -> Iterator[File]:
 
 
 def _includes(plan: Plan, operators: list[OperatorPlan], device: str) -> list[str]:
-    own = "operands.h" if device == "CPU" else "cuda_loops.cuh"
+    own = "row_operands.h" if device == "CPU" else "cuda_loops.cuh"
     return [
         f"#include <torchext/fused/{own}>",
         "",
@@ -199,8 +221,8 @@ def _joined(blocks: Iterator[str]) -> str:
     return "\n".join(blocks).rstrip()
 
 
-def _tables(capability: str, names: list[str]) -> str:
-    loops = [f"extern const Loops {name};" for name in names]
+def _tables(capability: str, names: Mapping[str, tuple[str, str]]) -> str:
+    loops = [f"extern const {type_} {name};" for name, (type_, _) in names.items()]
     return fill(_TABLES, capability=capability, loops=loops)
 
 
@@ -231,8 +253,12 @@ def _struct(namespace: str, op: OperatorPlan, plan: FusedPlan) -> str:
         powers=str(len(plan.exponents)),
         exponents=", ".join(map(str, plan.exponents)),
         negative="true" if plan.has_negative_power else "false",
+        has_rows="true" if plan.rows else "false",
         types=", ".join(f"c10::k{name}" for name in plan.types),
-        statements=Statements(plan).lines,
+        device="static" if plan.rows else "C10_HOST_DEVICE static",
+        given="GivenRows" if plan.rows else "Given",
+        statements=Statements(plan).of_all(),
+        rows=members(plan, plan.rows) if plan.rows else [],
     )
 
 
@@ -259,7 +285,8 @@ def _functions(
 
 
 def _function(namespace: str, op: OperatorPlan, plan: FusedPlan, function: FusedFunction) -> str:
-    body = _BODIES[function.runs]
+    body = _BODIES_OF_ROWS.get(function.runs) if plan.rows else None
+    body = body or _BODIES[function.runs]
     words = body if isinstance(body, str) else body[function.key]
     is_structured = function.runs in (Runs.STRUCTURED_META, Runs.STRUCTURED_LOOP)
     member = "meta" if function.runs is Runs.STRUCTURED_META else "impl"

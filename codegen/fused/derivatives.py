@@ -5,39 +5,92 @@ Reverse mode goes from the result to the arguments as autograd does, part by par
 of functions.yaml: so what is rounded, and where, is what it is where the expression is written with
 torch's operators. A formula is linear in `grad`, element by element, so that the same ones give the
 tangent. What has no gradient is None, which is no zero that anything is multiplied by.
+
+Of rows, what each row has one of gets the sum of the gradients of the elements that it is used for;
+the tangent of a reduction is the sum of what its formula gives for the tangents of the elements.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 
 from .constants import chosen, computed, joined, negated
-from .functions import functions
+from .extents import Extent, extent, extents
+from .functions import expanded, functions, summed
 from .reading import read
-from .tree import OPERATORS, Call, Choice, Name, Number, Tree, in_order, parts, replaced
+from .tree import (
+    LENGTH,
+    OPERATORS,
+    Call,
+    Choice,
+    Name,
+    Number,
+    OfRow,
+    Tree,
+    in_order,
+    parts,
+    replaced,
+)  # fmt: skip
 
 _ONE, _ZERO = Number(1), Number(0)
 
 
-def gradients(results: Mapping[str, Tree], names: Iterable[str]) -> dict[str, Tree | None]:
+@dataclass(frozen=True)
+class Rows:
+    """What is known of rows: the kinds of arguments, and which have one number for each row."""
+
+    kinds: Mapping[str, str]
+    names: Set[str] = frozenset()
+
+    def named(self, name: str) -> Tree:
+        return OfRow(name) if name in self.names else Name(name)
+
+
+def gradients(
+    results: Mapping[str, Tree], names: Iterable[str], rows: Rows | None = None
+) -> dict[str, Tree | None]:
     """The gradient to each name, of results whose own gradients are names: `results` are
-    expressions by those. None where nothing depends on it."""
+    expressions by those. None where nothing depends on it. rows: None where there are none."""
+    named = rows.named if rows else Name
     order = in_order(*results.values())
+    extent_of = extents(rows.kinds, *results.values()) if rows else {}
     of: dict[Tree, Tree] = {}
+    of_elements: dict[Tree, Tree] = {}  # for what rows have, the gradients of elements
     for name, result in results.items():
-        _add(of, result, Name(name))
+        _add(of, result, named(name))
     for part in reversed(order):
+        if rows and part in of_elements:
+            _add(of, part, _sum(of_elements[part], rows.kinds))
         grad = of.get(part)
         if grad is not None:
             for inner, value in _inner_gradients(part, grad):
-                _add(of, inner, value)
-    return {name: of.get(Name(name)) for name in names}
+                is_less = rows is not None and extent_of[inner] < extent_of[part]
+                is_of_elements = is_less and extent_of[part] is Extent.ELEMENT
+                _add(of_elements if is_of_elements else of, inner, value)
+    return {name: _of_argument(of.get(named(name)), named(name), rows) for name in names}
 
 
-def tangent(result: Tree, tangents: Mapping[str, Tree]) -> Tree | None:
+def _sum(value: Tree, kinds: Mapping[str, str]) -> Tree:
+    """The sum of a row, of which all elements may be one number."""
+    if extent(value, kinds) is Extent.ELEMENT:
+        return summed(value)
+    return simplified(Call("*", (value, Name(LENGTH))))
+
+
+def _of_argument(grad: Tree | None, name: Tree, rows: Rows | None) -> Tree | None:
+    """A gradient for each element of an argument that has some."""
+    if grad is None or rows is None or isinstance(name, OfRow):
+        return grad
+    is_row = extent(grad, rows.kinds) is Extent.ELEMENT
+    return grad if is_row else expanded(grad, name)
+
+
+def tangent(result: Tree, tangents: Mapping[str, Tree], rows: Rows | None = None) -> Tree | None:
     """The tangent of a result, by those of the arguments that have one; None where it has none."""
-    of: dict[Tree, Tree] = {Name(name): value for name, value in tangents.items()}
+    named = rows.named if rows else Name
+    of: dict[Tree, Tree] = {named(name): value for name, value in tangents.items()}
     for part in in_order(result):
         if isinstance(part, Choice):
             then, other = of.get(part.then), of.get(part.other)
@@ -48,7 +101,10 @@ def tangent(result: Tree, tangents: Mapping[str, Tree]) -> Tree | None:
                 given = of.get(inner)
                 formula = _formula(part.function, index) if given is not None else None
                 if formula is not None and given is not None:
-                    _add(of, part, _applied(formula, part, given))
+                    value = _applied(formula, part, given)
+                    if rows and functions()[part.function].is_reduction:
+                        value = _sum(value, rows.kinds)
+                    _add(of, part, value)
     return of.get(result)
 
 
@@ -65,7 +121,7 @@ def _inner_gradients(part: Tree, grad: Tree) -> Iterable[tuple[Tree, Tree]]:
 
 
 def _is_constant(tree: Tree) -> bool:
-    return not isinstance(tree, Name) and not parts(tree)
+    return not isinstance(tree, (Name, OfRow)) and not parts(tree)
 
 
 def _add(of: dict[Tree, Tree], part: Tree, value: Tree) -> None:
@@ -78,8 +134,10 @@ def _formula(name: str, index: int) -> Tree | None:
     """The formula for an argument of a function, of the names of its arguments, and `result`."""
     function = functions()[name]
     text = function.formulas.get(function.arguments[index])
-    known = dict.fromkeys((*function.arguments, "grad", "result"), "float")
-    return None if text is None else read(text, known)
+    known = dict.fromkeys((*function.arguments, "grad", "result"), "tensor")
+    known[LENGTH] = "int"
+    rows = frozenset() if function.is_of_rows else None
+    return None if text is None else read(text, known, of_rows=rows)
 
 
 def _applied(formula: Tree, part: Call, grad: Tree) -> Tree:

@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from .functions import functions, joins_conditions
-from .tree import Call, Choice, IsMissing, Name, Number, Tree, in_order
+from .tree import (
+    Call,
+    Choice,
+    IsMissing,
+    Name,
+    Number,
+    OfRow,
+    Tree,
+    in_order,
+)
 
 
 class Category(IntEnum):
@@ -53,6 +62,8 @@ def dtype_of(tree: Tree, kinds: Mapping[str, str]) -> Dtype:
 
 
 def _dtype(tree: Tree, made: Mapping[Tree, Dtype], kinds: Mapping[str, str]) -> Dtype:
+    if isinstance(tree, OfRow):
+        return Dtype(tensors=(tree.name,))
     if isinstance(tree, Name):
         kind = kinds[tree.name]
         if kind in ("tensor", "tensor?"):
@@ -68,6 +79,10 @@ def _dtype(tree: Tree, made: Mapping[Tree, Dtype], kinds: Mapping[str, str]) -> 
     function = functions()[tree.function]
     if function.is_condition:
         return Dtype(is_bool=True)
+    if function.gives_integers or function.kind == "positions":
+        return Dtype(least=Category.INTEGER)
+    if function.kind in ("element", "row"):
+        return made[tree.arguments[0]]
     found = _promoted(*(made[part] for part in tree.arguments))
     least = Category.FLOAT if function.is_real else found.least
     return Dtype(found.tensors, found.numbers, least)

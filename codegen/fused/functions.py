@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import Errors
 from ..spec.yaml_reader import YamlReader
-from .tree import Call, Choice, IsMissing, Number, Tree
+from .tree import ELEMENT, LENGTH, Call, Choice, IsMissing, Name, Number, Tree
 
 TABLE = Path(__file__).with_name("functions.yaml")
 SIGNS = {
@@ -30,16 +30,47 @@ class Function:
     arguments: tuple[str, ...]
     defaults: tuple[Number, ...]  # of the last ones
     formulas: dict[str, str]
-    is_condition: bool = False
-    is_reduction: bool = False
-    is_real: bool = False  # of integers it makes floats
+    kind: str = ""
+    equals: str = ""  # the expression that is computed in its place
+    reduces: str = ""  # how a row is reduced: a name of torchext/fused/rows.h
+    cost: str = ""
+    gives_integers: bool = False
     takes_bools: bool = False
     cpp: str = ""  # its name in torchext/fused/functions.h
 
     @property
+    def is_condition(self) -> bool:
+        return self.kind == "condition"
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it makes floats of integers."""
+        return self.kind == "real"
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether it makes one number of a row."""
+        return self.kind in ("reduction", "element")
+
+    @property
+    def makes_row(self) -> bool:
+        """Whether it makes elements of numbers that a row has."""
+        return self.kind in ("row", "positions")
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether elements alone cannot be computed with it."""
+        return self.is_reduction or self.makes_row
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether its value is better kept than computed again."""
+        return self.cost == "high" or self.is_real and self.cost != "low"
+
+    @property
     def is_called(self) -> bool:
         """Whether it is a function by its name, and no operator by its sign."""
-        return self.name not in SIGNS.values()
+        return self.name not in SIGNS.values() and self.name != ELEMENT
 
 
 @functools.cache
@@ -51,26 +82,37 @@ def functions() -> dict[str, Function]:
     for node in reader.entries() or ():
         entry = {key.value: value.value for key, value in node.value}
         head = ast.parse(entry.pop("function"), mode="eval").body
-        cpp, takes_bools = entry.pop("cpp", ""), "takes" in entry
-        entry.pop("takes", None)
-        function = _function(head, entry.pop("is", ""), entry)
-        cpp = cpp or function.name
-        function = dataclasses.replace(function, takes_bools=takes_bools, cpp=cpp)
+        said = {key: entry.pop(key, "") for key in _SAID}
+        function = _function(head, entry)
+        function = dataclasses.replace(
+            function,
+            kind=said["is"],
+            equals=said["equals"],
+            reduces=said["reduces"],
+            cost=said["cost"],
+            takes_bools=said["takes"] == "bools",
+            gives_integers=said["gives"] == "integers",
+            cpp=said["cpp"] or function.name,
+        )
         found[function.name] = function
     errors.raise_if_any()
     return found
 
 
-def _function(head: ast.expr, kind: str, formulas: dict[str, str]) -> Function:
+_SAID = ("is", "cpp", "takes", "gives", "equals", "reduces", "cost")  # the other keys are formulas
+
+
+def _function(head: ast.expr, formulas: dict[str, str]) -> Function:
     if isinstance(head, ast.Call):
         names = (*map(ast.unparse, head.args), *(str(k.arg) for k in head.keywords))
         name = ast.unparse(head.func)
         defaults = tuple(Number(ast.literal_eval(k.value)) for k in head.keywords)
+    elif isinstance(head, ast.Subscript):
+        name, names, defaults = ELEMENT, (ast.unparse(head.value), ast.unparse(head.slice)), ()
     else:
         sign, operands = _operator(head)
         name, names, defaults = SIGNS[type(sign)], tuple(map(ast.unparse, operands)), ()
-    kinds = (kind == known for known in ("condition", "reduction", "real"))
-    return Function(name, names, defaults, formulas, *kinds)
+    return Function(name, names, defaults, formulas)
 
 
 def _operator(head: ast.expr) -> tuple[ast.AST, list[ast.expr]]:
@@ -97,3 +139,24 @@ def is_condition(tree: Tree) -> bool:
 def joins_conditions(tree: Call) -> bool:
     """Whether a call makes a condition of conditions."""
     return tree.function in ("and", "or", "not")
+
+
+@functools.cache
+def _named(kind: str, reduces: str = "") -> str:
+    """The first function of a kind."""
+    known = functions().values()
+    return next(f.name for f in known if f.kind == kind and f.reduces == reduces)
+
+
+def positions() -> Tree:
+    """The places of the elements of a row."""
+    return Call(_named("positions"), (Name(LENGTH),))
+
+
+def summed(row: Tree) -> Tree:
+    return Call(_named("reduction", "kSum"), (row,))
+
+
+def expanded(number: Tree, like: Tree) -> Tree:
+    """A row of one number, as long as another."""
+    return Call(_named("row"), (number, like))

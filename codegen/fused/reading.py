@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from ..errors import did_you_mean
 from .constants import chosen, computed, joined, negated
-from .functions import SIGNS, functions, is_condition
-from .tree import Call, Choice, IsMissing, Name, Number, Tree
+from .extents import Extent, extent
+from .functions import SIGNS, Function, functions, is_condition, positions
+from .tree import ELEMENT, LENGTH, Call, Choice, IsMissing, Name, Number, OfRow, Tree
 
 MOST_CHARACTERS = 20_000
 DEEPEST = 200  # so many expressions within one another
@@ -26,23 +27,29 @@ class Mistake(Exception):
         self.offset, self.message, self.hint = offset, message, hint
 
 
-def read(text: str, arguments: Mapping[str, str], local: Mapping[str, Tree] = {}) -> Tree:
+def read(
+    text: str,
+    arguments: Mapping[str, str],
+    local: Mapping[str, Tree] = {},
+    of_rows: Set[str] | None = None,
+) -> Tree:
     """The expression of a text; `local` are the values of names that it may use beside arguments.
 
-    Raises Mistake.
+    of_rows: the arguments that have one number for each row; None: there are no rows. Raises
+    Mistake.
     """
     if len(text) > MOST_CHARACTERS:
         raise Mistake(0, f"an expression has at most {MOST_CHARACTERS} characters; name its parts")
     stripped = text.lstrip()
     before = len(text) - len(stripped)
     try:
-        root = ast.parse(stripped.rstrip(), mode="eval").body
+        root = _parsed(text)
     except SyntaxError as error:
         offset = max((error.offset or 1) - 1, 0)
         raise Mistake(before + offset, f"not an expression: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError):
         raise Mistake(0, "an expression that is nested too deeply") from None
-    reader = _Reader(stripped, arguments, local)
+    reader = _Reader(stripped, arguments, local, of_rows)
     try:
         return reader.value(root)
     except Mistake as mistake:
@@ -50,13 +57,36 @@ def read(text: str, arguments: Mapping[str, str], local: Mapping[str, Tree] = {}
         raise
 
 
+def names_of_rows(text: str) -> set[str]:
+    """The names in a text that have one number for each row: `x[..., None]`, and indices; none
+    where it is no expression."""
+    try:
+        nodes = [node for node in ast.walk(_parsed(text)) if isinstance(node, ast.Subscript)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    found = (node.value if _is_of_row(node) else node.slice for node in nodes)
+    return {node.id for node in found if isinstance(node, ast.Name)}
+
+
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text.strip(), mode="eval").body
+
+
+def _is_of_row(node: ast.Subscript) -> bool:
+    return ast.unparse(node.slice).strip("()") == "..., None"
+
+
 class _Reader:
     """Reads one expression: a method for each kind of Python's."""
 
     def __init__(
-        self, source: str, arguments: Mapping[str, str], local: Mapping[str, Tree]
+        self,
+        source: str,
+        arguments: Mapping[str, str],
+        local: Mapping[str, Tree],
+        of_rows: Set[str] | None,
     ) -> None:
-        self.arguments, self.local = arguments, local
+        self.arguments, self.local, self.of_rows = arguments, local, of_rows
         self.depth = 0
         self.lines = source.split("\n")
 
@@ -106,7 +136,26 @@ class _Reader:
             raise self.mistake(node, f"unknown name '{node.id}'", hint)
         if kind not in KINDS:
             raise self.mistake(node, f"an expression cannot use '{node.id}', which is a '{kind}'")
-        return Name(node.id)
+        return OfRow(node.id) if self.of_rows and node.id in self.of_rows else Name(node.id)
+
+    def Subscript(self, node: ast.Subscript) -> Tree:
+        if self.of_rows is None:
+            raise self.mistake(node, "elements are computed one by one, and have no index")
+        if _is_of_row(node):
+            found = self.value(node.value)
+            if not isinstance(found, OfRow):
+                raise self.mistake(node, "'[..., None]' stands behind the name of a tensor")
+            return found
+        row, index = self.value(node.value), self.value(node.slice)
+        if not isinstance(index, OfRow):
+            message = "an index is the name of a tensor that has one integer for each row"
+            raise self.mistake(node.slice, message)
+        self.check_elements(node.value, row)
+        return Call(ELEMENT, (row, index))
+
+    def check_elements(self, node: ast.expr, tree: Tree) -> None:
+        if extent(tree, self.arguments) is not Extent.ELEMENT:
+            raise self.mistake(node, f"'{_shown(node)}' is one number, and no row of them")
 
     def Constant(self, node: ast.Constant) -> Tree:
         value = node.value
@@ -183,11 +232,14 @@ class _Reader:
     def Call(self, node: ast.Call) -> Tree:
         name = node.func.id if isinstance(node.func, ast.Name) else _shown(node.func)
         function = functions().get(name)
-        if function is not None and function.is_reduction:
-            message = f"'{name}' makes one number of many: elements are computed one by one"
-            raise self.mistake(node, message)
-        if function is None:
-            known = [n for n, f in functions().items() if f.is_called and not f.is_reduction]
+        if function is not None and function.is_of_rows and self.of_rows is None:
+            what = "one number of many" if function.is_reduction else "a row"
+            message = f"'{name}' makes {what}: elements are computed one by one"
+            raise self.mistake(node, message, "an operator with 'rows' in its place has rows")
+        if function is None or name == ELEMENT:
+            has_rows = self.of_rows is not None
+            known = [n for n, f in functions().items() if f.is_called and n != ELEMENT]
+            known = [n for n in known if has_rows or not functions()[n].is_of_rows]
             hint = did_you_mean(name.rpartition(".")[2], known) or did_you_mean(
                 name, known, "the functions are"
             )
@@ -205,7 +257,20 @@ class _Reader:
         if len(node.args) > count or given.keys() != set(function.arguments):
             wanted = ", ".join(function.arguments)
             raise self.mistake(node, f"'{name}' takes ({wanted}), got {len(node.args)} arguments")
-        return Call(name, tuple(given[argument] for argument in function.arguments))
+        found = Call(name, tuple(given[argument] for argument in function.arguments))
+        if function.is_of_rows:
+            self._check_rows(node, function, found)
+        return found
+
+    def _check_rows(self, node: ast.Call, function: Function, made: Call) -> None:
+        """A reduction takes a row, and what makes a row takes a number."""
+        if function.is_reduction:
+            self.check_elements(node.args[0] if node.args else node, made.arguments[0])
+        elif function.kind == "positions" and made != positions():
+            raise self.mistake(node, f"a row has {LENGTH} elements: '{made.function}({LENGTH})'")
+        for value in made.arguments[1:] if function.is_reduction else ():
+            if extent(value, self.arguments) is not Extent.CALL:
+                raise self.mistake(node, f"'{function.arguments[1]}' is one number for all rows")
 
 
 def _shown(node: ast.expr) -> str:

@@ -19,6 +19,13 @@ class Name:
     name: str
 
 
+@dataclass(frozen=True)
+class OfRow:
+    """The number that an argument has for the row: `x[..., None]`."""
+
+    name: str
+
+
 @dataclass(frozen=True, eq=False)
 class Number:
     """A number or a bool that is written out: 1, 1.0 and True are three of them."""
@@ -74,7 +81,7 @@ class IsMissing:
     name: str
 
 
-Tree = Name | Number | Call | Choice | IsMissing
+Tree = Name | OfRow | Number | Call | Choice | IsMissing
 
 # How tightly operators bind, the loosest first, as in Python.
 _LEVELS = {
@@ -83,6 +90,8 @@ _LEVELS = {
 }  # fmt: skip
 _CHOICE, _ATOM = 0, 9
 OPERATORS = frozenset(_LEVELS)
+ELEMENT = "[]"  # of a row, which is written x[index]
+LENGTH = "n"  # the name of the length of rows
 
 
 def parts(tree: Tree) -> tuple[Tree, ...]:
@@ -128,7 +137,7 @@ def replaced(tree: Tree, values: dict[str, Tree]) -> Tree:
 
 def names(*trees: Tree) -> list[str]:
     """The names that expressions read, each once."""
-    found = [p.name for p in in_order(*trees) if isinstance(p, (Name, IsMissing))]
+    found = [p.name for p in in_order(*trees) if isinstance(p, (Name, OfRow, IsMissing))]
     return list(dict.fromkeys(found))
 
 
@@ -149,6 +158,8 @@ def _written(tree: Tree, made: dict[Tree, tuple[str, int]]) -> tuple[str, int]:
 
     if isinstance(tree, Name):
         return tree.name, _ATOM
+    if isinstance(tree, OfRow):
+        return f"{tree.name}[..., None]", _ATOM
     if isinstance(tree, Number):
         is_negative = not isinstance(tree.value, bool) and tree.value < 0
         return repr(tree.value), _LEVELS["-x"] if is_negative else _ATOM
@@ -159,6 +170,10 @@ def _written(tree: Tree, made: dict[Tree, tuple[str, int]]) -> tuple[str, int]:
         then, other = within(tree.then, _CHOICE + 1), within(tree.other, _CHOICE)
         return f"{then} if {condition} else {other}", _CHOICE
     level = _LEVELS.get(tree.function)
+    if tree.function == ELEMENT:
+        row, index = tree.arguments
+        assert isinstance(index, OfRow)
+        return f"{within(row, _ATOM)}[{index.name}]", _ATOM
     if level is None:
         return f"{tree.function}({', '.join(made[a][0] for a in tree.arguments)})", _ATOM
     if len(tree.arguments) == 1:

@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterable, Iterator
 
 from ..spec.model import Derivative, Operator
-from .operators import Expressions, Lowered
+from .entries import Expressions
+from .operators import Lowered
 from .tree import text
 
-_ABOVE = "# What follows from 'pointwise:', of the lines that are named."
+_ABOVE = "# What follows from expressions, of the lines that are named."
 
 
 def written_operators(entries: Lowered) -> str:
@@ -31,11 +32,12 @@ def written_derivatives(entries: Lowered, given: Iterable[Derivative]) -> str:
 def _operator(expressions: Expressions) -> Iterator[str]:
     operator: Operator = expressions.operator
     yield f"- func: {operator.func}  # {operator.location.file_line}"
+    key = "pointwise" if expressions.of_rows is None else "rows"
     *several, last = map(text, expressions.results)
     if not several:
-        yield f"  pointwise: {_quoted(last)}"
+        yield f"  {key}: {_quoted(last)}"
     else:
-        yield "  pointwise:"
+        yield f"  {key}:"
         yield from (f"    - {_quoted(words)}" for words in (*several, last))
     yield f"  doc: {_quoted(operator.doc)}"
 

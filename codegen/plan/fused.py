@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..cpp.signatures import Signature
 from ..fused.dtypes import Dtype
 from ..fused.tree import Tree
+from .fused_rows import RowsPlan
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,4 @@ class FusedPlan:
     types: tuple[str, ...]  # the dtypes that it is computed in, names of c10
     mask: str | None  # the parameter that says which results are wanted
     functions: tuple[FusedFunction, ...]
+    rows: RowsPlan | None  # None: elements are computed one by one

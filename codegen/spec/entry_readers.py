@@ -206,11 +206,11 @@ def read_schema(reader: YamlReader, node: Node) -> Schema | None:
         return None
 
 
-def read_pointwise(reader: YamlReader, node: Node) -> tuple[Expression, ...]:
+def read_expressions(reader: YamlReader, node: Node) -> tuple[Expression, ...]:
     """An expression, or a list of them."""
     items = node.value if kind(node) == "a list" else [node]
     if kind(node) == "a list" and not items:
-        reader.errors.add(reader.location(node), "'pointwise' is an empty list")
+        reader.errors.add(reader.location(node), "an empty list, where expressions are needed")
     found = (_expression(reader, item, "an expression") for item in items)
     return tuple(expression for expression in found if expression is not None)
 
@@ -234,5 +234,5 @@ def _expression(reader: YamlReader, node: Node, what: str) -> Expression | None:
 
 READERS = {
     "meta": read_meta, "dtypes": read_dtypes, "samples": read_samples,
-    "pointwise": read_pointwise, "let": read_let,
+    "pointwise": read_expressions, "rows": read_expressions, "let": read_let,
 }  # fmt: skip

@@ -168,9 +168,16 @@ class Operator:
         (),
         is_extension=True,
     )
+    rows: tuple[Expression, ...] = key(
+        "An expression of the elements of rows, the last dimension, for each result, in which a "
+        "row may be reduced to one number: as `pointwise:` else. See below.",
+        "list",
+        (),
+        is_extension=True,
+    )
     let: tuple[tuple[Line, Expression], ...] = key(
-        "Names of parts of the expressions of `pointwise:`, each with its expression, which may "
-        "use the names before it.",
+        "Names of parts of the expressions of `pointwise:` or `rows:`, each with its expression, "
+        "which may use the names before it.",
         "map", (), is_extension=True,
     )  # fmt: skip
     meta: MetaRule | None = key(

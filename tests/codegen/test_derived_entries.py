@@ -6,6 +6,7 @@ To accept a change after reading it: EXPECTTEST_ACCEPT=1 python -m pytest tests/
 
 import contextlib
 import io
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -21,6 +22,14 @@ SPEC = """\
   let:
     opened: 1 if gate is None else sigmoid(gate)
   pointwise: (x if x > 0 else (1 - slope) * x) * opened + shift
+"""
+
+ROWS = """\
+- func: rms_norm(Tensor input, Tensor? weight=None, float eps=1e-6) -> Tensor
+  rows: input * rsqrt(mean(input ** 2) + eps) * (1 if weight is None else weight)
+
+- func: cross_entropy(Tensor input, Tensor target, int ignore_index=-100) -> Tensor
+  rows: 0 if target == ignore_index else logsumexp(input) - input[target]
 """
 
 
@@ -41,10 +50,10 @@ class DerivedEntries(TestCase):
         self.path = self.folder / "n.yaml"
         self.path.write_text(SPEC, encoding="utf-8")
 
-    def generated(self, path: str) -> str:
+    def generated(self, path: str, *more: str) -> str:
         out = str(self.folder / "out")
         arguments = ["--namespace", "golden", "--native-functions", str(self.path)]
-        printed("gen", *arguments, "--out", out)
+        printed("gen", *arguments, *more, "--out", out)
         return Path(out, path).read_text(encoding="utf-8")
 
     def test_operators(self) -> None:
@@ -60,7 +69,7 @@ class DerivedEntries(TestCase):
 - func: gated.out(Tensor x, Tensor? gate, *, float slope=0.5, Scalar shift=0, Tensor(a!) out) -> Tensor(a!)
   structured: True
 
-# What follows from 'pointwise:', of the lines that are named.
+# What follows from expressions, of the lines that are named.
 
 - func: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:1
   pointwise:
@@ -86,7 +95,7 @@ class DerivedEntries(TestCase):
         self.assertExpectedInline(
             text,
             """\
-# What follows from 'pointwise:', of the lines that are named.
+# What follows from expressions, of the lines that are named.
 
 - name: gated(Tensor x, Tensor? gate, *, float slope=0.5, Scalar shift=0) -> Tensor  # n.yaml:5
   x, gate: "grad.defined() ? golden::gated_backward(grad, x, gate, slope, grad_input_mask) : std::tuple<Tensor, Tensor>()"
@@ -109,8 +118,8 @@ class DerivedEntries(TestCase):
 
 #pragma once
 
-#include <torchext/fused/call.h>
 #include <torchext/fused/functions.h>
+#include <torchext/fused/rows.h>
 
 namespace torchext::generated::golden {
 namespace expressions {
@@ -135,33 +144,33 @@ struct gated_backward {
       {{2, 0, ::torchext::fused::Category::kInteger, false}}};
   static constexpr int64_t least_number = 0, largest_number = 1;
   static constexpr std::array<size_t, 0> exponents = {};
-  static constexpr bool has_negative_power = false;
+  static constexpr bool has_negative_power = false, has_rows = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
   template <typename V>
   C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
     using F = ::torchext::fused::Functions<V>;
-    const auto v4 = F::greater(given.inputs[1], F::number(int64_t(0)));
-    const V v5 = F::sigmoid(given.inputs[2]);
+    const auto v0 = F::greater(given.inputs[1], F::number(int64_t(0)));
+    const V v1 = F::sigmoid(given.inputs[2]);
     if (given.wanted[0]) {
-      const V v6 = !given.has[2] ? F::number(int64_t(1)) : v5;
-      const V v7 = F::multiply(given.inputs[0], v6);
-      const V v8 = F::choose(v4, v7, F::number(int64_t(0)));
-      const V v9 = F::choose(v4, F::number(int64_t(0)), v7);
-      const V v10 = F::multiply(v9, given.numbers[0]);
-      const V v11 = F::add(v8, v10);
-      results[0] = v11;
+      const V v2 = !given.has[2] ? F::number(int64_t(1)) : v1;
+      const V v3 = F::multiply(given.inputs[0], v2);
+      const V v4 = F::choose(v0, v3, F::number(int64_t(0)));
+      const V v5 = F::choose(v0, F::number(int64_t(0)), v3);
+      const V v6 = F::multiply(v5, given.numbers[0]);
+      const V v7 = F::add(v4, v6);
+      results[0] = v7;
     }
     if (given.wanted[1]) {
-      const V v12 = F::multiply(given.numbers[0], given.inputs[1]);
-      const V v13 = F::choose(v4, given.inputs[1], v12);
-      const V v14 = F::multiply(given.inputs[0], v13);
-      const V v15 = !given.has[2] ? F::number(int64_t(0)) : v14;
-      const V v16 = F::subtract(F::number(int64_t(1)), v5);
-      const V v17 = F::multiply(v15, v16);
-      const V v18 = F::multiply(v17, v5);
-      results[1] = v18;
+      const V v8 = F::multiply(given.numbers[0], given.inputs[1]);
+      const V v9 = F::choose(v0, given.inputs[1], v8);
+      const V v10 = F::multiply(given.inputs[0], v9);
+      const V v11 = !given.has[2] ? F::number(int64_t(0)) : v10;
+      const V v12 = F::subtract(F::number(int64_t(1)), v1);
+      const V v13 = F::multiply(v11, v12);
+      const V v14 = F::multiply(v13, v1);
+      results[1] = v14;
     }
   }
 };
@@ -195,61 +204,61 @@ struct gated_double_backward {
       {{8, 0, ::torchext::fused::Category::kInteger, false}}};
   static constexpr int64_t least_number = 0, largest_number = 1;
   static constexpr std::array<size_t, 0> exponents = {};
-  static constexpr bool has_negative_power = false;
+  static constexpr bool has_negative_power = false, has_rows = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
   template <typename V>
   C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
     using F = ::torchext::fused::Functions<V>;
-    const auto v6 = F::greater(given.inputs[3], F::number(int64_t(0)));
-    const V v7 = F::multiply(given.inputs[0], given.numbers[0]);
-    const V v8 = F::choose(v6, F::number(int64_t(0)), v7);
-    const V v9 = F::choose(v6, given.inputs[0], F::number(int64_t(0)));
-    const V v10 = F::add(v8, v9);
-    const V v11 = F::sigmoid(given.inputs[4]);
-    const V v12 = F::multiply(given.inputs[1], v11);
-    const V v13 = F::subtract(F::number(int64_t(1)), v11);
-    const V v14 = F::multiply(v12, v13);
-    const V v15 = !given.has[4] ? F::number(int64_t(0)) : v14;
-    const V v16 = F::multiply(given.numbers[0], given.inputs[3]);
-    const V v17 = F::choose(v6, given.inputs[3], v16);
+    const auto v0 = F::greater(given.inputs[3], F::number(int64_t(0)));
+    const V v1 = F::multiply(given.inputs[0], given.numbers[0]);
+    const V v2 = F::choose(v0, F::number(int64_t(0)), v1);
+    const V v3 = F::choose(v0, given.inputs[0], F::number(int64_t(0)));
+    const V v4 = F::add(v2, v3);
+    const V v5 = F::sigmoid(given.inputs[4]);
+    const V v6 = F::multiply(given.inputs[1], v5);
+    const V v7 = F::subtract(F::number(int64_t(1)), v5);
+    const V v8 = F::multiply(v6, v7);
+    const V v9 = !given.has[4] ? F::number(int64_t(0)) : v8;
+    const V v10 = F::multiply(given.numbers[0], given.inputs[3]);
+    const V v11 = F::choose(v0, given.inputs[3], v10);
     if (given.wanted[0]) {
-      const V v18 = !given.has[4] ? F::number(int64_t(1)) : v11;
-      const V v19 = F::multiply(v10, v18);
-      const V v20 = !given.has[0] ? F::number(int64_t(0)) : v19;
-      const V v21 = F::multiply(v15, v17);
-      const V v22 = !given.has[1] ? F::number(int64_t(0)) : v21;
-      const V v23 = F::add(v20, v22);
-      results[0] = v23;
+      const V v12 = !given.has[4] ? F::number(int64_t(1)) : v5;
+      const V v13 = F::multiply(v4, v12);
+      const V v14 = !given.has[0] ? F::number(int64_t(0)) : v13;
+      const V v15 = F::multiply(v9, v11);
+      const V v16 = !given.has[1] ? F::number(int64_t(0)) : v15;
+      const V v17 = F::add(v14, v16);
+      results[0] = v17;
     }
     if (given.wanted[1]) {
-      const V v24 = F::multiply(v15, given.inputs[2]);
-      const V v25 = F::choose(v6, v24, F::number(int64_t(0)));
-      const V v26 = F::choose(v6, F::number(int64_t(0)), v24);
-      const V v27 = F::multiply(v26, given.numbers[0]);
-      const V v28 = F::add(v25, v27);
-      const V v29 = !given.has[1] ? F::number(int64_t(0)) : v28;
-      results[1] = v29;
+      const V v18 = F::multiply(v9, given.inputs[2]);
+      const V v19 = F::choose(v0, v18, F::number(int64_t(0)));
+      const V v20 = F::choose(v0, F::number(int64_t(0)), v18);
+      const V v21 = F::multiply(v20, given.numbers[0]);
+      const V v22 = F::add(v19, v21);
+      const V v23 = !given.has[1] ? F::number(int64_t(0)) : v22;
+      results[1] = v23;
     }
     if (given.wanted[2]) {
-      const V v30 = F::multiply(v10, given.inputs[2]);
-      const V v31 = !given.has[4] ? F::number(int64_t(0)) : v30;
-      const V v32 = F::multiply(v31, v13);
-      const V v33 = F::multiply(v32, v11);
-      const V v34 = !given.has[0] ? F::number(int64_t(0)) : v33;
-      const V v35 = F::multiply(given.inputs[2], v17);
-      const V v36 = !given.has[4] ? F::number(int64_t(0)) : v35;
-      const V v37 = F::multiply(v36, v13);
-      const V v38 = F::multiply(given.inputs[1], v37);
-      const V v39 = F::multiply(v12, v36);
-      const V v40 = F::negative(v39);
-      const V v41 = F::add(v38, v40);
-      const V v42 = F::multiply(v41, v13);
-      const V v43 = F::multiply(v42, v11);
-      const V v44 = !given.has[1] ? F::number(int64_t(0)) : v43;
-      const V v45 = F::add(v34, v44);
-      results[2] = v45;
+      const V v24 = F::multiply(v4, given.inputs[2]);
+      const V v25 = !given.has[4] ? F::number(int64_t(0)) : v24;
+      const V v26 = F::multiply(v25, v7);
+      const V v27 = F::multiply(v26, v5);
+      const V v28 = !given.has[0] ? F::number(int64_t(0)) : v27;
+      const V v29 = F::multiply(given.inputs[2], v11);
+      const V v30 = !given.has[4] ? F::number(int64_t(0)) : v29;
+      const V v31 = F::multiply(v30, v7);
+      const V v32 = F::multiply(given.inputs[1], v31);
+      const V v33 = F::multiply(v6, v30);
+      const V v34 = F::negative(v33);
+      const V v35 = F::add(v32, v34);
+      const V v36 = F::multiply(v35, v7);
+      const V v37 = F::multiply(v36, v5);
+      const V v38 = !given.has[1] ? F::number(int64_t(0)) : v37;
+      const V v39 = F::add(v28, v38);
+      results[2] = v39;
     }
   }
 };
@@ -272,29 +281,29 @@ struct gated_jvp {
       {{4, 0, ::torchext::fused::Category::kInteger, false}}};
   static constexpr int64_t least_number = 0, largest_number = 1;
   static constexpr std::array<size_t, 0> exponents = {};
-  static constexpr bool has_negative_power = false;
+  static constexpr bool has_negative_power = false, has_rows = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
   template <typename V>
   C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
     using F = ::torchext::fused::Functions<V>;
-    const auto v5 = F::greater(given.inputs[2], F::number(int64_t(0)));
-    const V v6 = F::multiply(given.inputs[0], given.numbers[0]);
-    const V v7 = F::choose(v5, given.inputs[0], v6);
-    const V v8 = F::sigmoid(given.inputs[3]);
-    const V v9 = !given.has[3] ? F::number(int64_t(1)) : v8;
-    const V v10 = F::multiply(v7, v9);
-    const V v11 = !given.has[1] ? F::number(int64_t(0)) : given.inputs[1];
-    const V v12 = F::subtract(F::number(int64_t(1)), v8);
-    const V v13 = F::multiply(v11, v12);
-    const V v14 = F::multiply(v13, v8);
-    const V v15 = !given.has[3] ? F::number(int64_t(0)) : v14;
-    const V v16 = F::multiply(given.numbers[0], given.inputs[2]);
-    const V v17 = F::choose(v5, given.inputs[2], v16);
-    const V v18 = F::multiply(v15, v17);
-    const V v19 = F::add(v10, v18);
-    results[0] = v19;
+    const auto v0 = F::greater(given.inputs[2], F::number(int64_t(0)));
+    const V v1 = F::multiply(given.inputs[0], given.numbers[0]);
+    const V v2 = F::choose(v0, given.inputs[0], v1);
+    const V v3 = F::sigmoid(given.inputs[3]);
+    const V v4 = !given.has[3] ? F::number(int64_t(1)) : v3;
+    const V v5 = F::multiply(v2, v4);
+    const V v6 = !given.has[1] ? F::number(int64_t(0)) : given.inputs[1];
+    const V v7 = F::subtract(F::number(int64_t(1)), v3);
+    const V v8 = F::multiply(v6, v7);
+    const V v9 = F::multiply(v8, v3);
+    const V v10 = !given.has[3] ? F::number(int64_t(0)) : v9;
+    const V v11 = F::multiply(given.numbers[0], given.inputs[2]);
+    const V v12 = F::choose(v0, given.inputs[2], v11);
+    const V v13 = F::multiply(v10, v12);
+    const V v14 = F::add(v5, v13);
+    results[0] = v14;
   }
 };
 
@@ -313,21 +322,21 @@ struct gated {
       {{1, 0, ::torchext::fused::Category::kInteger, false}}};
   static constexpr int64_t least_number = 0, largest_number = 1;
   static constexpr std::array<size_t, 0> exponents = {};
-  static constexpr bool has_negative_power = false;
+  static constexpr bool has_negative_power = false, has_rows = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
   template <typename V>
   C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
     using F = ::torchext::fused::Functions<V>;
-    const auto v4 = F::greater(given.inputs[0], F::number(int64_t(0)));
-    const V v5 = F::multiply(given.numbers[0], given.inputs[0]);
-    const V v6 = F::choose(v4, given.inputs[0], v5);
-    const V v7 = F::sigmoid(given.inputs[1]);
-    const V v8 = !given.has[1] ? F::number(int64_t(1)) : v7;
-    const V v9 = F::multiply(v6, v8);
-    const V v10 = F::add(v9, given.numbers[1]);
-    results[0] = v10;
+    const auto v0 = F::greater(given.inputs[0], F::number(int64_t(0)));
+    const V v1 = F::multiply(given.numbers[0], given.inputs[0]);
+    const V v2 = F::choose(v0, given.inputs[0], v1);
+    const V v3 = F::sigmoid(given.inputs[1]);
+    const V v4 = !given.has[1] ? F::number(int64_t(1)) : v3;
+    const V v5 = F::multiply(v2, v4);
+    const V v6 = F::add(v5, given.numbers[1]);
+    results[0] = v6;
   }
 };
 
@@ -336,6 +345,7 @@ struct gated {
 namespace loops {
 
 using ::torchext::fused::Loops;
+using ::torchext::fused::RowLoops;
 
 namespace DEFAULT {
 extern const Loops gated_backward;
@@ -495,6 +505,69 @@ namespace fused = torchext::fused;
         (self.folder / "again").mkdir()
         result = run(self.folder / "again", native, derivatives)
         self.assertEqual((result.status, result.report), (0, ""))
+
+    def test_what_is_printed_of_rows_is_the_same_spec(self) -> None:
+        self.path.write_text(ROWS, encoding="utf-8")
+        native = printed("expand", str(self.path))
+        derivatives = printed("expand", str(self.path), "--derivatives", "golden")
+        self.assertExpectedInline(
+            native,
+            """\
+- func: rms_norm(Tensor input, Tensor? weight=None, float eps=1e-6) -> Tensor
+  rows: input * rsqrt(mean(input ** 2) + eps) * (1 if weight is None else weight)
+
+- func: cross_entropy(Tensor input, Tensor target, int ignore_index=-100) -> Tensor
+  rows: 0 if target == ignore_index else logsumexp(input) - input[target]
+
+# What follows from expressions, of the lines that are named.
+
+- func: rms_norm_backward(Tensor grad_output, Tensor input, Tensor? weight, float eps, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:1
+  rows:
+    - grad_output * (1 if weight is None else weight) * rsqrt(mean(input ** 2) + eps) + -0.5 * sum(grad_output * (1 if weight is None else weight) * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)
+    - 0 if weight is None else grad_output * (input * rsqrt(mean(input ** 2) + eps))
+  doc: Gradients of ``rms_norm`` for ``input``, ``weight``.
+
+- func: rms_norm_double_backward(Tensor? grad_input, Tensor? grad_weight, Tensor grad_output, Tensor input, Tensor? weight, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)  # n.yaml:1
+  rows:
+    - (0 if grad_input is None else (sum(grad_input * (2 * input)) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * input + grad_input * rsqrt(mean(input ** 2) + eps)) * (1 if weight is None else weight)) + (0 if grad_weight is None else (0 if weight is None else grad_weight) * (input * rsqrt(mean(input ** 2) + eps)))
+    - (0 if grad_input is None else grad_input * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n) * 2 + sum(grad_input * (2 * input)) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * (grad_output * (1 if weight is None else weight)) + -0.5 * (sum(grad_input * (2 * input)) / n * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input)) * (3 * rsqrt(mean(input ** 2) + eps) ** 2) + sum(grad_input * (grad_output * (1 if weight is None else weight)))) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)) + (0 if grad_weight is None else (0 if weight is None else grad_weight) * grad_output * rsqrt(mean(input ** 2) + eps) + -0.5 * sum((0 if weight is None else grad_weight) * grad_output * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input))
+    - 0 if grad_input is None else 0 if weight is None else (sum(grad_input * (2 * input)) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * input + grad_input * rsqrt(mean(input ** 2) + eps)) * grad_output
+  doc: Gradients of ``rms_norm_backward`` for ``grad_output``, ``input``, ``weight``.
+
+- func: rms_norm_jvp(Tensor input_tangent, Tensor? weight_tangent, Tensor input, Tensor? weight, float eps) -> Tensor  # n.yaml:1
+  rows: (input_tangent * rsqrt(mean(input ** 2) + eps) + -0.5 * sum(input_tangent * (2 * input) / n) * rsqrt(mean(input ** 2) + eps) ** 3 * input) * (1 if weight is None else weight) + (0 if weight is None else 0 if weight_tangent is None else weight_tangent) * (input * rsqrt(mean(input ** 2) + eps))
+  doc: Tangent of ``rms_norm`` in the direction ``input_tangent``, ``weight_tangent``.
+
+- func: cross_entropy_backward(Tensor grad_output, Tensor input, Tensor target, int ignore_index) -> Tensor  # n.yaml:4
+  rows: (-(0 if target[..., None] == ignore_index else grad_output[..., None]) if arange(n) == target[..., None] else 0) + (0 if target[..., None] == ignore_index else grad_output[..., None]) * exp(input - logsumexp(input))
+  doc: Gradients of ``cross_entropy`` for ``input``.
+
+- func: cross_entropy_double_backward(Tensor grad_input, Tensor grad_output, Tensor input, Tensor target, int ignore_index, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:4
+  rows:
+    - 0 if target[..., None] == ignore_index else -sum(grad_input if arange(n) == target[..., None] else 0) + sum(grad_input * exp(input - logsumexp(input)))
+    - grad_input * (0 if target[..., None] == ignore_index else grad_output[..., None]) * exp(input - logsumexp(input)) + sum(-(grad_input * (0 if target[..., None] == ignore_index else grad_output[..., None]) * exp(input - logsumexp(input)))) * exp(input - logsumexp(input))
+  doc: Gradients of ``cross_entropy_backward`` for ``grad_output``, ``input``.
+
+- func: cross_entropy_jvp(Tensor input_tangent, Tensor input, Tensor target, int ignore_index) -> Tensor  # n.yaml:4
+  rows: 0 if target[..., None] == ignore_index else sum(input_tangent * exp(input - logsumexp(input))) + -sum(input_tangent if arange(n) == target[..., None] else 0)
+  doc: Tangent of ``cross_entropy`` in the direction ``input_tangent``.
+""",
+        )
+        before = self.structs("include/golden/fused.h")
+        self.path.write_text(native, encoding="utf-8")
+        formulas = self.folder / "d.yaml"
+        formulas.write_text(derivatives, encoding="utf-8")
+        after = self.structs("include/golden/fused.h", "--derivatives", str(formulas))
+        self.assertEqual([name for name in before if before[name] != after[name]], [])
+        self.assertEqual(len(before), 8)
+
+    def structs(self, path: str, *more: str) -> dict[str, str]:
+        """What is generated for each operator, but for the dtypes of derivatives: those that are
+        derived have that of all tensors."""
+        text = re.sub(r"^//.*\n", "", self.generated(path, *more), flags=re.M)
+        text = re.sub(r"Rule rules\[\] = .*?;", "", text, flags=re.S)
+        text = text.partition("namespace loops")[0].partition("} // namespace expressions")[0]
+        return {struct.split()[0]: struct.strip() for struct in text.split("struct ")[1:]}
 
 
 if __name__ == "__main__":

@@ -70,6 +70,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     Generic: f (AllAndComplex)
     ScalarOnly: g (Bool)
   pointwise: [x + y, "x"]
+  rows: sum(x)
   let: {y: x * 2}
   meta:
     check: [x.dim == 1]
@@ -122,6 +123,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     values["precomputed"] = [line.text for line in found.precomputed]
     values["layout"] = [(layout, line.text) for layout, line in found.layout]
     values["pointwise"] = [(line.text, line.at(0).column) for line in found.pointwise]
+    values["rows"] = [line.text for line in found.rows]
     values["let"] = [(name.text, line.text) for name, line in found.let]
     values["ufunc_inner_loop"] = [(key, line.text) for key, line in found.ufunc_inner_loop]
     assert [str(name) for name in values.pop("autogen")] == ["f.out", "f.b_out"]
@@ -143,6 +145,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         "precomputed": ["x -> int y"],
         "ufunc_inner_loop": [("Generic", "f (AllAndComplex)"), ("ScalarOnly", "g (Bool)")],
         "pointwise": [("x + y", 15), ("x", 23)],
+        "rows": ["sum(x)"],
         "let": [("y", "x * 2")],
         "autocast": "promote",
         "vmap": "leading(x)",

@@ -48,6 +48,7 @@ CHANGES: dict[str, tuple[Entry, Any]] = {
     "vmap": (_PLAIN, "pointwise"),
     "layout": (_PLAIN, {"self": "contiguous"}),
     "pointwise": (_WITHOUT_KERNELS, "self * n"),
+    "rows": ({"func": "op(Tensor self, int m=1) -> Tensor"}, "self * sum(self) / m"),
     "let": ({**_WITHOUT_KERNELS, "pointwise": "self * m", "let": {"m": "n"}}, {"m": "n + 1"}),
     "meta": (_PLAIN, {"like": "self"}),
     "allocates": ({**_PLAIN, "meta": {"like": "self"}}, True),

@@ -10,7 +10,7 @@ _LEAVES = st.one_of(
     st.sampled_from(NAMES),
     st.sampled_from(["1", "2", "0.5", "-1.5", "3", "0"]),
 )
-_CALLED = sorted(n for n, f in functions().items() if n.isidentifier() and not f.is_reduction)
+_CALLED = sorted(n for n, f in functions().items() if n.isidentifier() and not f.is_of_rows)
 
 
 def _call(name: str, inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:

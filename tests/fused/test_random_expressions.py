@@ -130,7 +130,8 @@ MISTAKES = {
     "x + * y": (4, "not an expression"),
     "sizes * x": (0, "an expression cannot use 'sizes', which is a 'int[]'"),
     "10 ** 400 * x": (0, "'10 ** 400' is no number, or is too large"),
-    "x[0]": (0, "'x[0]' means nothing here"),
+    "x[0]": (0, "elements are computed one by one, and have no index"),
+    "x * arange(n)": (4, "'arange' makes a row"),
 }
 
 

@@ -6,7 +6,7 @@ import functools
 import torch
 from torch.nn import functional as F
 
-from codegen.fused.tree import Call, Choice, IsMissing, Name, Number, in_order
+from codegen.fused.tree import ELEMENT, Call, Choice, IsMissing, Name, Number, OfRow, in_order
 
 FUNCTIONS = {
     "+": torch.add, "-": torch.sub, "*": torch.mul, "/": torch.div, "%": torch.remainder,
@@ -15,16 +15,40 @@ FUNCTIONS = {
     "and": torch.logical_and, "or": torch.logical_or, "not": torch.logical_not,
     "log_sigmoid": F.logsigmoid, "silu": F.silu, "gelu": F.gelu, "mish": F.mish,
     "gelu_tanh": functools.partial(F.gelu, approximate="tanh"), "softplus": F.softplus,
-    "hardswish": F.hardswish, "lerp": torch.lerp,
+    "hardswish": F.hardswish, "lerp": torch.lerp, "detach": torch.Tensor.detach,
 }  # fmt: skip
+
+
+# Of rows, which stay dimensions.
+OF_ROWS = {
+    "sum": lambda x: x.sum(-1, keepdim=True),
+    "mean": lambda x: x.mean(-1, keepdim=True),
+    "amax": lambda x: x.amax(-1, keepdim=True),
+    "amin": lambda x: x.amin(-1, keepdim=True),
+    "var": lambda x, correction: x.var(-1, correction=correction, keepdim=True),
+    "logsumexp": lambda x: x.logsumexp(-1, keepdim=True),
+    "argmax": lambda x: x.argmax(-1, keepdim=True),
+    "count": lambda x: x.count_nonzero(-1).unsqueeze(-1),
+    "arange": torch.arange,
+    "expand_as": lambda x, like: x.expand(like.shape),
+    ELEMENT: lambda x, index: x.gather(-1, index),
+}
 
 
 def as_tensor(value, like):
     return value if isinstance(value, torch.Tensor) else torch.full_like(like, value)
 
 
+def as_row(value, like):
+    value = as_tensor(value, like)
+    return value.expand(torch.broadcast_shapes(value.shape, like.shape))
+
+
 def called(name, values, like):
     """A function of the language, by torch's of this name."""
+    if name in OF_ROWS:
+        rows = values if name == "arange" else [as_row(values[0], like), *values[1:]]
+        return OF_ROWS[name](*rows)
     if name == "softplus":
         return F.softplus(as_tensor(values[0], like), *map(float, values[1:]))
     if name == "clamp":
@@ -40,12 +64,15 @@ def called(name, values, like):
 
 
 def value_of(tree, given):
-    """What an expression is worth for these tensors, by name."""
+    """What an expression is worth for these tensors, by name; of rows, a number that each has one
+    of as a last dimension of size 1."""
     like = next(v for v in given.values() if isinstance(v, torch.Tensor)).detach()
     made = {}
     for part in in_order(tree):
         if isinstance(part, Name):
             made[part] = given[part.name]
+        elif isinstance(part, OfRow):
+            made[part] = given[part.name].unsqueeze(-1)
         elif isinstance(part, Number):
             made[part] = part.value
         elif isinstance(part, IsMissing):

@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...fused.functions import functions, is_condition, joins_conditions
-from ...fused.tree import Call, Choice, IsMissing, Name, Number, Tree, in_order
+from ...fused.functions import functions, is_condition, joins_conditions, positions
+from ...fused.tree import (
+    LENGTH,
+    Call,
+    Choice,
+    IsMissing,
+    Name,
+    Number,
+    OfRow,
+    Tree,
+    in_order,
+)  # fmt: skip
 from ...plan.fused import FusedPlan, Shared
 
 # Powers as ATen computes them.
@@ -20,70 +30,83 @@ _POWERS = {
 
 
 class Statements:
-    """The body of the function that computes the results of a plan."""
+    """Parts of the expressions of a plan, each with a name from its statement on."""
 
     def __init__(self, plan: FusedPlan) -> None:
         self.words: dict[Tree, str] = {}
         self.has = {item.name: f"given.has[{i}]" for i, item in enumerate(plan.inputs)}
         for index, item in enumerate(plan.inputs):
             self.words[Name(item.name)] = f"given.inputs[{index}]"
+            self.words[OfRow(item.name)] = f"given.inputs[{index}]"
+        self.words[Name(LENGTH)] = "given.length"
+        self.words[positions()] = "given.position"
         for index, number in enumerate(plan.numbers):
             self.words[number.tree] = f"given.numbers[{index}]"
         count = len(plan.inputs)
         self.conditions = {c.tree: f"given.has[{count + i}]" for i, c in enumerate(plan.conditions)}
         self.known = plan.known
         self.shared = {number.tree for number in plan.numbers}
+        self.plan = plan
         self.lines: list[str] = []
-        self._add(step.tree for step in plan.steps if step.result is None)
+        self.count = 0
+
+    def of_all(self) -> list[str]:
+        """The body of the function that computes the results."""
+        plan = self.plan
+        self.add(step.tree for step in plan.steps if step.result is None)
         for index, result in enumerate(plan.results):
             own = (step.tree for step in plan.steps if step.result == index)
             if plan.mask is None:
-                self.lines.append(f"results[{index}] = {self._number(result)};")
+                self.lines.append(f"results[{index}] = {self.number(result)};")
                 continue
             self.lines.append(f"if (given.wanted[{index}]) {{")
-            self._add(own, "  ")
-            self.lines += [f"  results[{index}] = {self._number(result)};", "}"]
+            self.add(own, "  ")
+            self.lines += [f"  results[{index}] = {self.number(result)};", "}"]
+        return self.lines
 
-    def _add(self, trees: Iterable[Tree], indent: str = "") -> None:
+    def add(self, trees: Iterable[Tree], indent: str = "") -> None:
         """A statement for each part, which has a name from then on."""
         for part in trees:
-            name = f"v{len(self.words)}"
+            if part in self.words:
+                continue
+            name = f"v{self.count}"
+            self.count += 1
             type_ = "auto" if is_condition(part) else "V"
-            self.lines.append(f"{indent}const {type_} {name} = {self._computed(part)};")
+            self.lines.append(f"{indent}const {type_} {name} = {self.computed(part)};")
             self.words[part] = name
 
-    def _computed(self, part: Tree) -> str:
+    def computed(self, part: Tree) -> str:
         if isinstance(part, Choice):
             return self._choice(part)
         assert isinstance(part, Call)
         name, given = part.function, part.arguments
         if name == "**" and isinstance(given[1], Number) and given[1].value in _POWERS:
-            return _POWERS[given[1].value].format(self._number(given[0]))
-        of = self._condition if joins_conditions(part) else self._number
+            return _POWERS[given[1].value].format(self.number(given[0]))
+        of = self.condition if joins_conditions(part) else self.number
         words = ", ".join(of(argument) for argument in given)
         return f"F::{functions()[name].cpp}({words})"
 
     def _choice(self, part: Choice) -> str:
-        of = self._condition if is_condition(part) else self._number
+        of = self.condition if is_condition(part) else self.number
         then, other = of(part.then), of(part.other)
         if part.condition in self.known:
             return f"{self._known(part.condition)} ? {then} : {other}"
         function = "choose_condition" if is_condition(part) else "choose"
-        return f"F::{function}({self._condition(part.condition)}, {then}, {other})"
+        return f"F::{function}({self.condition(part.condition)}, {then}, {other})"
 
-    def _number(self, part: Tree) -> str:
+    def number(self, part: Tree) -> str:
         if isinstance(part, Number):
             return f"F::number({_literal(part)})"
         if is_condition(part) and part not in self.shared:
-            return f"F::as_number({self._condition(part)})"
+            return f"F::as_number({self.condition(part)})"
         return self.words[part]
 
-    def _condition(self, part: Tree) -> str:
+    def condition(self, part: Tree) -> str:
         if part in self.known:
             return f"F::always({self._known(part)})"
         if is_condition(part):
             return self.words[part]
-        return f"F::not_equal({self._number(part)}, F::number(0))"
+        return f"F::not_equal({self.number(part)}, F::number(0))"
 
     def _known(self, part: Tree) -> str:
         if part in self.conditions:

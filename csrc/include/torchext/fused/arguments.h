@@ -159,8 +159,9 @@ void check_exact(const Arguments& arguments) {
   if (at::isFloatingType(common)) {
     for (const Rule& rule : Op::rules) {
       const at::ScalarType dtype = dtype_of(rule, arguments);
+      const bool counts = Op::has_rows && rule.tensors == 0; // elements of a row
       TORCH_CHECK_NOT_IMPLEMENTED(
-          rule.is_bool || !at::isIntegralType(dtype, /*includeBool=*/true),
+          rule.is_bool || counts || !at::isIntegralType(dtype, /*includeBool=*/true),
           Op::name,
           ": a result of ",
           dtype,

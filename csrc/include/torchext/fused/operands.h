@@ -138,7 +138,8 @@ struct Told {
 };
 
 /// The loops for the instruction set that this machine has, chosen as ATen chooses its own.
-inline const Loops& chosen(const Loops& basic, const Loops* avx2, const Loops* avx512) {
+template <typename Table>
+const Table& chosen(const Table& basic, const Table* avx2, const Table* avx512) {
   static const std::string capability = at::get_cpu_capability();
   if (avx512 && capability == "AVX512") {
     return *avx512;

@@ -167,6 +167,26 @@ struct Functions<Value> {
 #undef TORCHEXT_CONDITIONS
 #undef TORCHEXT_UNARY
 
+  // Of rows, which stay dimensions.
+  static V sum(const V& a) {
+    return at::sum(a.tensor(), -1, /*keepdim=*/true);
+  }
+  static V amax(const V& a) {
+    return at::amax(a.tensor(), -1, /*keepdim=*/true);
+  }
+  static V amin(const V& a) {
+    return at::amin(a.tensor(), -1, /*keepdim=*/true);
+  }
+  /// NaN where the index is no place of the row.
+  static V gather(const V& row, const V& index) {
+    const at::Tensor& all = row.tensor();
+    const c10::SymInt length = all.sym_size(-1);
+    const at::Tensor at = index.tensor();
+    const at::Tensor is_place = at.ge(0).logical_and(at.lt(at::Scalar(length)));
+    const at::Tensor chosen = all.gather(-1, at::where(is_place, at, 0));
+    return at::where(is_place, chosen, std::numeric_limits<double>::quiet_NaN());
+  }
+
   static V inverse(const V& a) {
     return a.is_number() ? always(!a.number().toBool()) : V(at::logical_not(a.tensor()), a);
   }

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The expressions of entries with `pointwise:` or `rows:`, read and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..errors import Errors
+from ..schema.schema import Argument, Schema
+from ..spec.model import Expression, Operator
+from .dtypes import Dtype, dtype_of, needed_for_all
+from .extents import Extent, extents
+from .reading import KINDS, Mistake, names_of_rows, read
+from .tree import LENGTH, Name, OfRow, Tree, in_order, names
+
+MASK = "output_mask"  # the argument that says which of several results are wanted
+# Keys that say what the expression says.
+_SAID = (
+    "dispatch", "meta", "structured_inherits", "precomputed", "ufunc_inner_loop", "layout", "vmap",
+    "allocates", "manual_kernel_registration",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Expressions:
+    """What an operator computes of the elements of its arguments."""
+
+    operator: Operator
+    results: tuple[Tree, ...]
+    kinds: dict[str, str]  # of the arguments that an expression may name
+    dtypes: tuple[Dtype, ...]  # of the results
+    common: Dtype  # in which everything is computed
+    of_rows: frozenset[str] | None = None  # what rows have one number of; None: no rows
+    mask: str | None = None  # the argument that says which results are wanted
+    is_derivative: bool = False  # of floats alone, and of tensors that are
+
+
+def key_of(operator: Operator) -> str:
+    return "pointwise" if operator.pointwise else "rows"
+
+
+def lines_of(operator: Operator) -> tuple[Expression, ...]:
+    return operator.pointwise or operator.rows
+
+
+def kinds_of(func: Schema) -> dict[str, str]:
+    """What the arguments of a schema are in an expression."""
+    found = {}
+    for argument in func.arguments:
+        plain = argument.type.bare().plain
+        found[argument.name] = {"Tensor": "tensor", "Tensor?": "tensor?"}.get(plain, plain)
+    return found
+
+
+def mask_of(func: Schema) -> Argument | None:
+    """The argument that says which of several results are wanted."""
+    found = func.argument(MASK)
+    return found if found is not None and str(found.type) == f"bool[{len(func.returns)}]" else None
+
+
+def expressions_of(operator: Operator, errors: Errors) -> Expressions | None:
+    """The expressions of an entry; None, and noted, where something is wrong with them."""
+    before = errors.count
+    kinds = kinds_of(operator.func)
+    mask = mask_of(operator.func)
+    _check_entry(operator, kinds, mask, errors)
+    of_rows = _of_rows(operator, kinds, errors) if operator.rows else None
+    local = _local(operator, kinds, of_rows, errors)
+    _check_names(operator, errors)
+    results = [_read(line, kinds, local, of_rows, errors) for line in lines_of(operator)]
+    if errors.count > before or any(tree is None for tree in results):
+        return None
+    trees = tuple(tree for tree in results if tree is not None)
+    _check_unused(operator, trees, mask, errors)
+    if operator.rows:
+        _check_rows(operator, trees, kinds, errors)
+    return made(operator, trees, mask.name if mask else None, bool(operator.rows))
+
+
+def _check_entry(
+    operator: Operator, kinds: Mapping[str, str], mask: Argument | None, errors: Errors
+) -> None:
+    """What an entry with expressions says besides."""
+    func, key = operator.func, key_of(operator)
+    place = operator.at(key)
+    if operator.pointwise and operator.rows:
+        errors.add(operator.at("rows"), "'pointwise' is of elements, and 'rows' of rows: say one")
+    for other in _SAID:
+        if other in operator.locations:
+            errors.add(operator.at(other), f"'{key}' says what '{other}' would")
+    if func.mutated:
+        errors.add(place, f"'{key}' stands on the functional entry, which writes to no argument")
+    if any(str(result.type) != "Tensor" for result in func.returns) or not func.returns:
+        errors.add(place, f"what '{key}' computes are results of type Tensor")
+    elif len(func.returns) != len(lines_of(operator)):
+        count, wanted = len(lines_of(operator)), len(func.returns)
+        errors.add(place, f"'{operator.name}' has {wanted} results, and here are {count}")
+    if "tensor" not in kinds.values():
+        errors.add(place, f"'{key}' needs an argument of type Tensor")
+    for argument in func.arguments:
+        if kinds[argument.name] not in KINDS and argument is not mask:
+            message = f"an expression cannot use the '{argument.type}' {argument.name}"
+            errors.add(operator.location, message)
+
+
+def _of_rows(operator: Operator, kinds: dict[str, str], errors: Errors) -> frozenset[str]:
+    """The arguments that have one number for each row; the length of rows gets a name."""
+    if LENGTH in kinds:
+        message = f"'{LENGTH}' is the length of rows, and an argument here"
+        errors.add(operator.at("rows"), message, "give the argument another name")
+    kinds[LENGTH] = "int"
+    texts = (line.text for line in (*(line for _, line in operator.let), *operator.rows))
+    found = {name for text in texts for name in names_of_rows(text)}
+    return frozenset(name for name in found if kinds.get(name, "").startswith("tensor"))
+
+
+def _check_rows(
+    operator: Operator, trees: tuple[Tree, ...], kinds: Mapping[str, str], errors: Errors
+) -> None:
+    known = extents(kinds, *trees)
+    for line, tree in zip(operator.rows, trees):
+        if known[tree] is Extent.CALL:
+            errors.add(line.at(0), "a result that is one number for all rows")
+    is_row = (isinstance(part, Name) and kinds[part.name] == "tensor" for part in in_order(*trees))
+    if not any(is_row):
+        errors.add(operator.at("rows"), "no argument of type Tensor stands for rows")
+
+
+def made(
+    operator: Operator, trees: tuple[Tree, ...], mask: str | None, has_rows: bool = False
+) -> Expressions:
+    """The expressions of an operator whose arguments they fit."""
+    kinds = kinds_of(operator.func) | ({LENGTH: "int"} if has_rows else {})
+    dtypes = tuple(dtype_of(tree, kinds) for tree in trees)
+    common = needed_for_all(trees, kinds)
+    named = frozenset(part.name for part in in_order(*trees) if isinstance(part, OfRow))
+    return Expressions(operator, trees, kinds, dtypes, common, named if has_rows else None, mask)
+
+
+def _local(
+    operator: Operator, kinds: Mapping[str, str], of_rows: frozenset[str] | None, errors: Errors
+) -> dict[str, Tree]:
+    """The values of the names of `let:`."""
+    found: dict[str, Tree] = {}
+    for name, line in operator.let:
+        if name.text in kinds:
+            errors.add(name.location, f"'{name.text}' is an argument")
+        elif not name.text.isidentifier() or not name.text.isascii():
+            errors.add(name.location, f"'{name.text}' is no name")
+        tree = _read(line, kinds, found, of_rows, errors)
+        if tree is not None:
+            found[name.text] = tree
+    return found
+
+
+def _check_names(operator: Operator, errors: Errors) -> None:
+    """Each name of `let:` stands in what follows it."""
+    lines = [line.text for _, line in operator.let]
+    for index, (name, _) in enumerate(operator.let):
+        texts = [*lines[index + 1 :], *(line.text for line in lines_of(operator))]
+        if not any(re.search(rf"\b{re.escape(name.text)}\b", text) for text in texts):
+            errors.add(name.location, f"no expression uses '{name.text}'")
+
+
+def _read(
+    line: Expression,
+    kinds: Mapping[str, str],
+    local: Mapping[str, Tree],
+    of_rows: frozenset[str] | None,
+    errors: Errors,
+) -> Tree | None:
+    try:
+        return read(line.text, kinds, local, of_rows)
+    except Mistake as mistake:
+        is_cut = line.text.count("(") != line.text.count(")")
+        hint = "between [ and ] a comma ends an expression: quote it, or begin a line with '-'"
+        errors.add(line.at(mistake.offset), mistake.message, mistake.hint or hint * is_cut or None)
+        return None
+
+
+def _check_unused(
+    operator: Operator, trees: tuple[Tree, ...], mask: Argument | None, errors: Errors
+) -> None:
+    used = set(names(*trees))
+    for argument in operator.func.arguments:
+        if argument.name not in used and argument is not mask:
+            message = f"no expression uses the argument '{argument.name}'"
+            errors.add(operator.at(key_of(operator)), message)

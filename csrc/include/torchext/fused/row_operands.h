@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What runs the loops of expressions of rows: the sizes of a call, the iterator over its rows, and its
+// composite and Meta kernels.
+#pragma once
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <torchext/fused/operands.h>
+#include <torchext/fused/rows.h>
+
+#include <vector>
+
+namespace torchext {
+inline namespace v1 {
+namespace fused {
+
+/// What is known of an expression of rows: one for each operator, so that what calls it is compiled
+/// once for all.
+struct RowOperator {
+  const char* name;
+  const char* const* input_names;
+  size_t inputs;
+  size_t results;
+  size_t numbers;
+  size_t conditions;
+  const bool* are_read;    // inputs of which more counts than whether they are there
+  const bool* of_rows;     // those that rows have one number of
+  const bool* indices;     // those of them that choose an element
+  const bool* row_results; // results that rows have one number of
+  bool refuses_empty;
+  bool uses_length;
+  bool uses_positions;
+  const Rule* rules;
+  Rule common;
+  bool (*takes)(c10::ScalarType dtype);
+  void (*check)(const Arguments& arguments);
+  void (*compute)(const GivenRows<Value>& given, Value* results);
+};
+
+template <typename Op>
+constexpr RowOperator described() {
+  return {
+      Op::name,
+      Op::input_names,
+      Op::inputs,
+      Op::results,
+      Op::numbers,
+      Op::conditions,
+      Op::are_read,
+      Op::of_rows,
+      Op::indices,
+      Op::row_results,
+      Op::refuses_empty,
+      Op::length_slot >= 0,
+      Op::uses_positions,
+      Op::rules,
+      Op::common,
+      &Op::Types::has,
+      &check_exact<Op>,
+      &Op::template compute<Value>};
+}
+
+using RowResults = std::vector<at::Tensor>;
+
+/// The sizes of a call: those that rows are counted by, and how long a row is.
+struct RowSizes {
+  c10::SymDimVector rows;
+  c10::SymInt length = 1;
+
+  c10::SymDimVector of_result(const RowOperator& op, size_t result) const {
+    c10::SymDimVector found = rows;
+    if (!op.row_results[result]) {
+      found.push_back(length);
+    }
+    return found;
+  }
+};
+
+/// Takes in the sizes of a tensor, with which those before broadcast.
+inline void take_in(
+    const RowOperator& op, c10::SymDimVector& sizes, c10::SymIntArrayRef own, size_t input) {
+  const auto known = c10::asIntArrayRefSlowOpt(sizes), given = c10::asIntArrayRefSlowOpt(own);
+  const size_t both = known && given ? std::min(known->size(), given->size()) : 0;
+  for (size_t i = 1; i <= both; ++i) {
+    const int64_t size = (*known)[known->size() - i], other = (*given)[given->size() - i];
+    TORCH_CHECK(
+        size == other || size == 1 || other == 1,
+        op.name,
+        ": ",
+        op.input_names[input],
+        " has ",
+        other,
+        " where the tensors before it have ",
+        size,
+        ": they do not broadcast");
+  }
+  sizes = at::infer_size_symdimvector(sizes, own);
+}
+
+inline RowSizes row_sizes(const RowOperator& op, const Arguments& arguments) {
+  RowSizes found;
+  c10::SymDimVector length;
+  for (size_t i = 0; i < op.inputs; ++i) {
+    if (!op.are_read[i] || !arguments.tensors[i].has_value()) {
+      continue;
+    }
+    const at::Tensor& tensor = *arguments.tensors[i];
+    c10::SymIntArrayRef sizes = tensor.sym_sizes();
+    if (!op.of_rows[i]) {
+      TORCH_CHECK(
+          !sizes.empty(), op.name, ": ", op.input_names[i], " has no dimension, and no rows");
+      take_in(op, length, sizes.slice(sizes.size() - 1), i);
+      sizes = sizes.slice(0, sizes.size() - 1);
+    }
+    take_in(op, found.rows, sizes, i);
+  }
+  found.length = length[0];
+  return found;
+}
+
+/// The sizes of a call, or an error before anything is computed.
+inline RowSizes checked_sizes(const RowOperator& op, const Arguments& arguments) {
+  RowSizes sizes = row_sizes(op, arguments);
+  op.check(arguments);
+  const at::ScalarType common = dtype_of(op.common, arguments);
+  if (!op.takes(common)) {
+    refuse(op.name, common);
+  }
+  for (size_t i = 0; i < op.inputs; ++i) {
+    if (op.indices[i] && arguments.tensors[i].has_value()) {
+      const at::ScalarType dtype = (*arguments.tensors[i]).scalar_type();
+      TORCH_CHECK(
+          c10::isIntegralType(dtype, /*includeBool=*/false),
+          op.name,
+          ": ",
+          op.input_names[i],
+          " is an index, and has ",
+          dtype);
+    }
+  }
+  TORCH_CHECK_INDEX(
+      !op.refuses_empty || sizes.length.maybe_as_int() != 0,
+      op.name,
+      ": rows without elements have no largest or least one");
+  return sizes;
+}
+
+inline at::TensorOptions options_of(const RowOperator& op, const Arguments& arguments) {
+  for (size_t i = 0; i < op.inputs; ++i) {
+    if (op.are_read[i] && !op.of_rows[i] && arguments.tensors[i].has_value()) {
+      return (*arguments.tensors[i]).options();
+    }
+  }
+  return {};
+}
+
+inline RowResults meta_rows(
+    const RowOperator& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  const RowSizes sizes = checked_sizes(op, arguments);
+  const at::TensorOptions options = options_of(op, arguments).device(at::kMeta);
+  RowResults found(op.results);
+  for (size_t i = 0; i < op.results; ++i) {
+    if (wanted[i]) {
+      const at::ScalarType dtype = dtype_of(op.rules[i], arguments);
+      found[i] = at::empty_symint(sizes.of_result(op, i), options.dtype(dtype));
+    }
+  }
+  return found;
+}
+
+/// Whether rows have one integer of an input.
+inline bool is_integral(const RowOperator& op, const at::Tensor& tensor, size_t input) {
+  return op.of_rows[input] && c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
+}
+
+/// The expression, written with ATen's operators.
+inline RowResults composite_rows(
+    const RowOperator& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  const RowSizes sizes = checked_sizes(op, arguments);
+  const at::ScalarType computed = at::toOpMathType(dtype_of(op.common, arguments));
+  const at::TensorOptions options = options_of(op, arguments).dtype(computed);
+  std::vector<Value> inputs(op.inputs), numbers(op.numbers), results(op.results);
+  c10::SmallVector<bool, 16> has(op.inputs + op.conditions);
+  for (size_t i = 0; i < op.inputs; ++i) {
+    has[i] = arguments.tensors[i].has_value();
+    if (has[i] && op.are_read[i]) {
+      const at::Tensor& tensor = *arguments.tensors[i];
+      const at::Tensor own = tensor.to(is_integral(op, tensor, i) ? at::kLong : computed);
+      inputs[i] = op.of_rows[i] ? own.unsqueeze(-1) : own;
+    }
+  }
+  for (size_t i = 0; i < op.numbers; ++i) {
+    const Number& given = arguments.numbers[i];
+    numbers[i] = given.is_integral ? at::Scalar(given.integer) : at::Scalar(given.real);
+  }
+  std::copy(arguments.conditions, arguments.conditions + op.conditions, has.data() + op.inputs);
+  GivenRows<Value> given{{inputs.data(), numbers.data(), has.data(), wanted.data()}, {}, {}};
+  if (op.uses_length) {
+    given.length = at::full({}, at::Scalar(sizes.length), options);
+  }
+  if (op.uses_positions) {
+    given.position = at::arange(at::Scalar(sizes.length), options.dtype(at::kLong)).to(computed);
+  }
+  op.compute(given, results.data());
+  RowResults found(op.results);
+  for (size_t i = 0; i < op.results; ++i) {
+    if (wanted[i]) {
+      const bool is_column =
+          op.row_results[i] && results[i].tensor().defined() && results[i].tensor().dim() > 0;
+      const Value value =
+          is_column ? Value(results[i].tensor().squeeze(-1)) : std::move(results[i]);
+      found[i] =
+          as_result(value, arguments, sizes.of_result(op, i), dtype_of(op.rules[i], arguments));
+    }
+  }
+  return found;
+}
+
+/// What rows begin with: the tensor without its last dimension.
+inline at::Tensor beginnings(const at::Tensor& tensor) {
+  return tensor.as_strided(
+      tensor.sizes().slice(0, tensor.dim() - 1), tensor.strides().slice(0, tensor.dim() - 1));
+}
+
+/// The operands of a call on the CPU, all of one dtype, but for integers that rows have one of.
+struct RowOperands {
+  RowResults results;
+  at::TensorIteratorConfig config;
+  c10::SmallVector<int8_t, 8> result_of, input_of;
+  c10::SmallVector<bool, 8> are_integral;
+  c10::SmallVector<int64_t, 16> strides; // in a row, of those that are there
+
+  RowOperands(
+      const RowOperator& op,
+      const Arguments& arguments,
+      at::ArrayRef<bool> wanted,
+      const RowSizes& sizes,
+      at::ScalarType common) {
+    config.check_all_same_dtype(false).resize_outputs(false).set_check_mem_overlap(false);
+    const at::TensorOptions options = options_of(op, arguments);
+    for (size_t i = 0; i < op.results; ++i) {
+      result_of.push_back(wanted[i] ? next() : int8_t(-1));
+      if (wanted[i]) {
+        // Numbers of rows are few, and have the precision that is computed in.
+        const at::ScalarType dtype = op.row_results[i] ? at::toOpMathType(common) : common;
+        results.push_back(at::empty_symint(sizes.of_result(op, i), options.dtype(dtype)));
+        config.add_owned_output(op.row_results[i] ? results[i] : beginnings(results[i]));
+        strides.push_back(static_cast<int64_t>(results[i].element_size()));
+      } else {
+        results.emplace_back();
+      }
+    }
+    for (size_t i = 0; i < op.inputs; ++i) {
+      const bool is_given = arguments.tensors[i].has_value();
+      const bool is_there = is_given && op.are_read[i];
+      input_of.push_back(is_there ? next() : is_given ? kGiven : kMissing);
+      are_integral.push_back(is_there && is_integral(op, *arguments.tensors[i], i));
+      if (is_there) {
+        add_input(op, *arguments.tensors[i], i, sizes, are_integral[i] ? at::kLong : common);
+      }
+    }
+  }
+
+  int8_t next() const {
+    return static_cast<int8_t>(strides.size());
+  }
+
+ private:
+  void add_input(
+      const RowOperator& op,
+      const at::Tensor& tensor,
+      size_t i,
+      const RowSizes& sizes,
+      at::ScalarType dtype) {
+    c10::SymDimVector all = sizes.rows;
+    if (!op.of_rows[i]) {
+      all.push_back(sizes.length);
+    }
+    const bool is_of_row = op.of_rows[i];
+    const at::Tensor own = tensor.to(dtype);
+    const bool is_strided = !is_of_row && own.size(-1) != 1 && own.stride(-1) > 1;
+    const at::Tensor expanded = (is_strided ? own.contiguous() : own).expand_symint(all);
+    strides.push_back(
+        is_of_row ? 0 : expanded.stride(-1) * static_cast<int64_t>(expanded.element_size()));
+    config.add_owned_const_input(is_of_row ? expanded : beginnings(expanded));
+  }
+};
+
+inline RowResults rows_on_cpu(
+    const RowOperator& op,
+    const RowLoops& loops,
+    const Arguments& arguments,
+    at::ArrayRef<bool> wanted) {
+  const RowSizes sizes = checked_sizes(op, arguments);
+  const at::ScalarType common = dtype_of(op.common, arguments);
+  const int64_t length = sizes.length.expect_int();
+  if (std::none_of(wanted.begin(), wanted.end(), [](bool is) { return is; })) {
+    return RowResults(op.results);
+  }
+  if (length == 0) {
+    return composite_rows(op, arguments, wanted);
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      length < (1 << 24) || common == at::kDouble,
+      op.name,
+      ": rows of ",
+      length,
+      " elements are computed in ",
+      at::kDouble,
+      " only, which counts so many");
+  RowOperands operands(op, arguments, wanted, sizes, common);
+  at::TensorIterator iter = operands.config.build();
+  const RowLoop loop = loops.of[static_cast<size_t>(common)];
+  const RowCall call{
+      op.name,
+      op.input_names,
+      operands.result_of.data(),
+      operands.input_of.data(),
+      operands.strides.data(),
+      operands.are_integral.data(),
+      arguments.numbers.data(),
+      arguments.conditions,
+      operands.next(),
+      length};
+  const int64_t grain = std::max<int64_t>(1, at::internal::GRAIN_SIZE / length);
+  iter.for_each(
+      [&](char** data, const int64_t* strides, int64_t size, int64_t rows) {
+        loop(call, data, strides, size, rows);
+      },
+      grain);
+  for (size_t i = 0; i < op.results; ++i) {
+    if (wanted[i]) {
+      operands.results[i] = operands.results[i].to(dtype_of(op.rules[i], arguments));
+    }
+  }
+  return std::move(operands.results);
+}
+
+/// Results as a kernel returns them.
+template <size_t... index>
+auto returned(RowResults& results, std::index_sequence<index...> /*of*/) {
+  if constexpr (sizeof...(index) == 1) {
+    return std::move(results[0]);
+  } else {
+    return std::make_tuple(std::move(results[index])...);
+  }
+}
+
+template <typename Op>
+auto returned(RowResults results) {
+  return returned(results, std::make_index_sequence<Op::results>());
+}
+
+} // namespace fused
+} // namespace v1
+} // namespace torchext

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the loop of an expression of rows is told: where its operands are, and how long a row is.
+// Plain values, which code that is compiled for several instruction sets shares.
+#pragma once
+
+#include <torchext/fused/call.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace torchext {
+inline namespace v1 {
+namespace fused {
+
+/// Which time it is that a row is gone over; that behind the last one is for what is left to do.
+template <size_t index>
+using Pass = std::integral_constant<size_t, index>;
+
+/// How many numbers become one.
+enum class Reduce { kSum, kLargest, kLeast };
+
+/// A reduction of a pass, and the number of the row that it is.
+struct Reduction {
+  Reduce how;
+  size_t slot;
+};
+
+constexpr int8_t kMissing = -1, kGiven = -2;
+
+/// The operands of one call: see Call. `strides` are in bytes, those from one element of a row to the
+/// next: rows are dense, or 0.
+struct RowCall {
+  const char* name;
+  const char* const* input_names;
+  const int8_t* results;
+  const int8_t* inputs;    // kGiven: it is there, and nothing is read of it
+  const int64_t* strides;  // by operand
+  const bool* is_integral; // by input: rows have one int64 of it
+  const Number* numbers;
+  const bool* conditions;
+  int operands;
+  int64_t length;
+};
+
+/// Computes all rows: what TensorIterator hands to a loop in two dimensions.
+using RowLoop =
+    void (*)(const RowCall& call, char** data, const int64_t* strides, int64_t size, int64_t rows);
+
+/// The loops of an expression of rows, by the number of their dtype in c10.
+struct RowLoops {
+  static constexpr size_t dtypes = Loops::dtypes;
+  RowLoop of[dtypes] = {};
+};
+
+/// What whole tensors are computed of, as values of type V.
+template <typename V>
+struct GivenRows : Given<V> {
+  V length;   // of rows
+  V position; // of each element in its row
+};
+
+/// What the elements of a row are computed of.
+template <typename V>
+struct GivenElements : Given<V> {
+  const V* numbers_of_row;
+  const bool* holds; // the conditions of the row
+  const V* kept;     // what an earlier pass has computed
+  V position;
+};
+
+} // namespace fused
+} // namespace v1
+} // namespace torchext

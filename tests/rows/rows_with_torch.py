@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The operators of rowstest, written with torch's own, and arguments for them."""
+
+import torch
+from torch.nn import functional as F
+
+
+def add_rms_norm(input, residual, weight, eps=1e-6):
+    total = input + residual
+    return F.rms_norm(total, total.shape[-1:], weight, eps), total
+
+
+def cross_entropy(input, target, ignore_index=-100, label_smoothing=0.0):
+    rows = input.reshape(-1, input.shape[-1])
+    loss = F.cross_entropy(
+        rows,
+        target.reshape(-1),
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        reduction="none",
+    )
+    return loss.reshape(target.shape)
+
+
+# By name: the function, and what its arguments are: E has rows, W belongs to all rows, S has one
+# number for each row, I one integer.
+WITH_TORCH = {
+    "rms_norm": (lambda x, w=None: F.rms_norm(x, x.shape[-1:], w, 1e-6), "EW"),
+    "layer_norm": (lambda x, w=None, b=None: F.layer_norm(x, x.shape[-1:], w, b), "EWW"),
+    "add_rms_norm": (add_rms_norm, "EEW"),
+    "softmax": (lambda x: x.softmax(-1), "E"),
+    "log_softmax": (lambda x: x.log_softmax(-1), "E"),
+    "logsumexp": (lambda x: x.logsumexp(-1), "E"),
+    "cross_entropy": (cross_entropy, "EI"),
+    "l2_normalize": (lambda x: F.normalize(x, dim=-1), "E"),
+    "scaled": (lambda x, s: x * s.unsqueeze(-1) - x.amax(-1, keepdim=True), "ES"),
+    "largest": (lambda x: (x.amax(-1), x.argmax(-1), x.gt(0).sum(-1)), "E"),
+    "moments": (lambda x: (x.sum(-1), x.var(-1), x.amin(-1)), "E"),
+}
+FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+
+
+def arguments_of(name, rows, length, dtype=torch.float64, requires_grad=False):
+    """Random arguments for an operator."""
+    generator = torch.Generator().manual_seed(3)
+    found = []
+    for kind in WITH_TORCH[name][1]:
+        size = {"E": (*rows, length), "W": (length,), "S": rows, "I": rows}[kind]
+        if kind == "I":
+            found.append(torch.randint(0, length, size, generator=generator))
+        else:
+            made = torch.randn(size, generator=generator, dtype=torch.float64).to(dtype)
+            found.append(made.requires_grad_(requires_grad))
+    return found
+
+
+def as_tuple(results):
+    return tuple(results) if isinstance(results, (tuple, list)) else (results,)
+
+
+def smooth(function):
+    """A function without results that nothing is differentiated through."""
+
+    def called(*arguments):
+        return tuple(r for r in as_tuple(function(*arguments)) if r.is_floating_point())
+
+    return called

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators of rows under torch.func, torch.compile and export."""
+
+import pytest
+import torch
+from rows_with_torch import WITH_TORCH, arguments_of, as_tuple, smooth
+
+
+def close(found, expected):
+    for own, value in zip(as_tuple(found), as_tuple(expected), strict=True):
+        torch.testing.assert_close(own, value)
+
+
+@pytest.mark.parametrize("name", WITH_TORCH)
+def test_opcheck(rowstest, name):
+    for rows in ((3,), (2, 3)):
+        given = arguments_of(name, rows, 5, torch.float32, requires_grad=True)
+        torch.library.opcheck(getattr(rowstest, name).default, tuple(given))
+
+
+@pytest.mark.parametrize("name", WITH_TORCH)
+def test_vmap(rowstest, name):
+    """Of every choice of arguments that have the batch's dimension."""
+    operator, kinds = getattr(rowstest, name), WITH_TORCH[name][1]
+    for choice in range(1, 2 ** len(kinds)):
+        batched = [bool(choice >> i & 1) for i in range(len(kinds))]
+        examples = [arguments_of(name, (3,), 5, torch.float64) for _ in range(2)]
+        for i, value in enumerate(examples[1]):
+            if batched[i] and value.is_floating_point():
+                examples[1][i] = value * 2 + 1
+            elif batched[i]:
+                examples[1][i] = (value + 1) % 5
+        given = [
+            torch.stack([e[i] for e in examples]) if batched[i] else examples[0][i]
+            for i in range(len(kinds))
+        ]
+        found = torch.vmap(operator, tuple(0 if is_one else None for is_one in batched))(*given)
+        each = [as_tuple(operator(*e)) for e in examples]
+        close(found, [torch.stack(values) for values in zip(*each)])
+
+
+@pytest.mark.parametrize("name", WITH_TORCH)
+def test_jacobians_of_both_modes_are_one(rowstest, name):
+    given = arguments_of(name, (2,), 3)
+    function = smooth(getattr(rowstest, name))
+    rest = given[1:]
+    reverse = torch.func.jacrev(lambda x: function(x, *rest))(given[0])
+    forward = torch.func.jacfwd(lambda x: function(x, *rest))(given[0])
+    close(reverse, forward)
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("name", ["rms_norm", "layer_norm", "softmax", "cross_entropy", "largest"])
+def test_compiled_functions_compute_the_same(rowstest, name, backend, dynamic):
+    operator = smooth(getattr(rowstest, name))
+    torch._dynamo.reset()
+    compiled = torch.compile(operator, backend=backend, dynamic=dynamic, fullgraph=True)
+    for rows, length in (((3,), 5), ((4,), 7)):
+        given = arguments_of(name, rows, length, torch.float32, requires_grad=True)
+        again = arguments_of(name, rows, length, torch.float32, requires_grad=True)
+        found, expected = compiled(*given), operator(*again)
+        close(found, expected)
+        for results, leaves in ((found, given), (expected, again)):
+            sum((r * r).sum() for r in results).backward()
+            assert leaves[0].grad is not None
+        for a, b in zip(given, again):
+            if a.grad is not None:
+                torch.testing.assert_close(a.grad, b.grad)
+
+
+def test_inductor_sees_the_expression(rowstest):
+    """One kernel for the operator and what stands around it, and no call of ours."""
+    from torch._inductor.utils import run_and_get_code
+
+    torch._dynamo.reset()
+    x = torch.randn(8, 64)
+    compiled = torch.compile(lambda x: rowstest.rms_norm(x * 2) + 1, fullgraph=True)
+    found, (code, *_) = run_and_get_code(compiled, x)
+    torch.testing.assert_close(found, rowstest.rms_norm(x * 2) + 1)
+    assert "rowstest" not in code
+    assert code.count("cpp_fused") > 0
+
+
+def test_a_length_that_is_not_known_is_exported(rowstest):
+    class Norm(torch.nn.Module):
+        def forward(self, x):
+            return rowstest.layer_norm(x), rowstest.moments(x)[1]
+
+    rows, length = torch.export.Dim("rows", min=2), torch.export.Dim("length", min=2)
+    program = torch.export.export(
+        Norm(), (torch.randn(3, 5),), dynamic_shapes={"x": {0: rows, 1: length}}
+    )
+    for size in ((4, 9), (2, 30)):
+        x = torch.randn(size)
+        close(program.module()(x), Norm()(x))
