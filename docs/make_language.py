@@ -589,15 +589,16 @@ An index that is no place of the row is an IndexError where the element is wante
   rows: 0 if target == ignore_index else logsumexp(input) - input[target]
 ```
 
-A row is gone over as often as its reductions need, on the CPU in memory that is near by then; what
-takes long to compute is kept between. Sums are made of parts, in float32 of 16-bit floats. What a
+A row is gone over as often as its reductions need, in memory that is near by then; what takes long
+to compute is kept between. On CUDA a warp serves a short row, and a block a long one. Sums are made of parts, in float32 of 16-bit floats. What a
 largest number is only taken out for keeps a formula short with `detach(amax(x))`.
 
 Everything is computed in floating point: `argmax` and `count` return int64, rows of less than
 16,777,216 elements. Strides are read as they are where the last dimension is dense, results are
-contiguous. Devices but the CPU, and batches of `vmap`, run the ATen operators of the expression;
-there an index that is no place of the row makes NaN. The gradient of a tensor that was broadcast is
-summed by autograd. Not yet: slices of rows, casts of results, forms that are structured.
+contiguous. Other devices than the CPU and CUDA, batches of `vmap` and torch.compile run the ATen
+operators of the expression: there an index that is no place of the row makes NaN, and on CUDA a
+device-side assertion fails. The gradient of a tensor that was broadcast is summed by autograd. Not
+yet: slices of rows, casts of results, forms that are structured.
 
 """
 

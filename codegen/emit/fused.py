@@ -146,7 +146,10 @@ _ROWS = (
 )
 _BODIES_OF_ROWS = {
     Runs.META: _ROWS.format("meta_rows", ""),
-    Runs.LOOP: {"CPU": _ROWS.format("rows_on_cpu", "$loops, ")},
+    Runs.LOOP: {
+        "CPU": _ROWS.format("rows_on_cpu", "$loops, "),
+        "CUDA": ("return fused::returned<Op>(fused::rows_on_cuda<Op>(held.arguments(), $wanted));"),
+    },
     Runs.COMPOSITE: _ROWS.format("composite_rows", ""),
     Runs.AUTOGRAD: (
         "if (fused::is_differentiated<Op>(held.arguments())) {\n"
@@ -195,7 +198,7 @@ def emit(plan: Plan) -> Iterator[File]:
 
 
 def _includes(plan: Plan, operators: list[OperatorPlan], device: str) -> list[str]:
-    own = "row_operands.h" if device == "CPU" else "cuda_loops.cuh"
+    own = "row_operands.h" if device == "CPU" else "cuda_rows.cuh"
     return [
         f"#include <torchext/fused/{own}>",
         "",

@@ -21,8 +21,8 @@ from .entries import MASK, Expressions, expressions_of, key_of, lines_of, made, 
 _COMPOSITE = "CompositeImplicitAutograd"
 _STRUCTURED_KEYS = ("CPU", "CUDA")
 _PLAIN_KEYS = (*_STRUCTURED_KEYS, "Meta", _COMPOSITE)
-# Devices without a kernel and batches run the composite one.
-_ROW_KEYS = ("CPU", "Meta", _COMPOSITE, "FuncTorchBatchedDecomposition")
+# Batches run the composite kernel.
+_ROW_KEYS = (*_PLAIN_KEYS, "FuncTorchBatchedDecomposition")
 
 
 @dataclass(frozen=True)

@@ -93,3 +93,71 @@ def test_each_operand_is_read_and_each_result_written_once(ops, device):
         ops.turned(x, y, angle)
     (launch,) = launches
     assert (launch.read_bytes, launch.written_bytes) == (3 * 4 * 4096, 2 * 4 * 4096)
+
+
+def of_rows(name, rows, length, dtype):
+    """Arguments for an operator of rows; one index is to be ignored, and is no place of the row."""
+    torch.manual_seed(length)
+    x = torch.randn(*rows, length, dtype=torch.float64).to(dtype)
+    if name == "rms_norm":
+        return x, torch.randn(length).to(dtype)
+    if name == "cross_entropy":
+        target = torch.randint(0, length, rows)
+        target.view(-1)[:1] = -100
+        return x, target
+    return (x, torch.randn(rows).to(dtype)) if name == "scaled" else (x,)
+
+
+ROWS = ["rms_norm", "softmax", "cross_entropy", "scaled"]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(
+    ("rows", "length"),
+    [((5,), 7), ((2, 9), 64), ((3,), 1000), ((2,), 1025), ((1,), 5000), ((0,), 3)],
+)
+def test_rows_are_those_of_the_cpu(ops, device, order, name, rows, length, dtype):
+    given = of_rows(name, rows, length, dtype)
+    expected = getattr(ops, name)(*given)
+    found = getattr(ops, name)(*moved(device, *given))
+    pairs = zip(found, expected) if isinstance(expected, tuple) else [(found, expected)]
+    for own, value in pairs:
+        assert_close(own.cpu(), value)
+
+
+@pytest.mark.parametrize("name", ["rms_norm", "softmax", "cross_entropy"])
+def test_gradients_of_rows(ops, device, order, name):
+    for length in (17, 64, 1300):
+        results = []
+        for place in ("cpu", device):
+            given = [t.to(place) for t in of_rows(name, (3,), length, torch.float32)]
+            leaves = [t.requires_grad_() for t in given if t.is_floating_point()]
+            out = getattr(ops, name)(*given)
+            torch.manual_seed(1)
+            outer = torch.randn(out.shape).to(place)
+            grads = torch.autograd.grad(out, leaves, outer, create_graph=True)
+            again = torch.autograd.grad(grads[0].square().sum(), leaves)
+            results.append([t.detach().cpu() for t in (out, *grads, *again)])
+        assert_close(results[1], results[0])
+
+
+@pytest.mark.parametrize("layout", range(4))
+def test_rows_of_any_layout(ops, device, order, layout):
+    x = torch.randn(4, 24)
+    laid_out = [
+        x.t().contiguous().t(),
+        torch.cat([x, x], -1)[:, 1:25],
+        torch.stack([x, x], -1)[..., 0],
+        x[:1].expand(4, 24),
+    ][layout]
+    (own,) = moved(device, laid_out)
+    assert_close(ops.softmax(own).cpu(), laid_out.softmax(-1))
+    one = torch.randn(4, 1).to(device).expand(4, 24)
+    assert_close(ops.softmax(one).cpu(), torch.full((4, 24), 1 / 24))
+
+
+def test_an_index_that_is_no_place_of_the_row_stops_the_kernel(ops, device):
+    x, target = torch.randn(2, 5), torch.tensor([1, 5])
+    with pytest.raises(RuntimeError, match="no place of the row"):
+        ops.cross_entropy(x.to(device), target.to(device)).cpu()

@@ -32,7 +32,7 @@ static constexpr ::torchext::fused::Reduction reduction[][$most] = {$reductions}
 
 $functions
 template <typename S, typename G>
-static void of_results([[maybe_unused]] const G& given, [[maybe_unused]] S* results) {
+C10_HOST_DEVICE static void of_results([[maybe_unused]] const G& given, [[maybe_unused]] S* results) {
   using F = ::torchext::fused::Functions<S>;
   $of_results
 }
@@ -40,7 +40,7 @@ static void of_results([[maybe_unused]] const G& given, [[maybe_unused]] S* resu
 
 _OF_ROW = """
 template <typename S, typename G>
-static void of_row(
+C10_HOST_DEVICE static void of_row(
     ::torchext::fused::Pass<$index>, [[maybe_unused]] const G& given, [[maybe_unused]] S* numbers,
     [[maybe_unused]] bool* holds) {
   using F = ::torchext::fused::Functions<S>;
@@ -50,7 +50,7 @@ static void of_row(
 
 _OF_ELEMENTS = """
 template <typename V>
-static C10_ALWAYS_INLINE void elements(
+C10_HOST_DEVICE C10_ALWAYS_INLINE static void elements(
     ::torchext::fused::Pass<$index>,
     [[maybe_unused]] const ::torchext::fused::GivenElements<V>& given, [[maybe_unused]] V* kept,
     [[maybe_unused]] V* terms, [[maybe_unused]] V* results) {

@@ -287,11 +287,11 @@ struct RowOperands {
   }
 };
 
-inline RowResults rows_on_cpu(
-    const RowOperator& op,
-    const RowLoops& loops,
-    const Arguments& arguments,
-    at::ArrayRef<bool> wanted) {
+/// New results, which `run` computes: of the dtype that all is computed in, an iterator over the rows,
+/// and a call.
+template <typename Run>
+RowResults run_over_rows(
+    const RowOperator& op, const Arguments& arguments, at::ArrayRef<bool> wanted, const Run& run) {
   const RowSizes sizes = checked_sizes(op, arguments);
   const at::ScalarType common = dtype_of(op.common, arguments);
   const int64_t length = sizes.length.expect_int();
@@ -311,7 +311,6 @@ inline RowResults rows_on_cpu(
       " only, which counts so many");
   RowOperands operands(op, arguments, wanted, sizes, common);
   at::TensorIterator iter = operands.config.build();
-  const RowLoop loop = loops.of[static_cast<size_t>(common)];
   const RowCall call{
       op.name,
       op.input_names,
@@ -323,18 +322,29 @@ inline RowResults rows_on_cpu(
       arguments.conditions,
       operands.next(),
       length};
-  const int64_t grain = std::max<int64_t>(1, at::internal::GRAIN_SIZE / length);
-  iter.for_each(
-      [&](char** data, const int64_t* strides, int64_t size, int64_t rows) {
-        loop(call, data, strides, size, rows);
-      },
-      grain);
+  run(common, iter, call);
   for (size_t i = 0; i < op.results; ++i) {
     if (wanted[i]) {
       operands.results[i] = operands.results[i].to(dtype_of(op.rules[i], arguments));
     }
   }
   return std::move(operands.results);
+}
+
+inline RowResults rows_on_cpu(
+    const RowOperator& op,
+    const RowLoops& loops,
+    const Arguments& arguments,
+    at::ArrayRef<bool> wanted) {
+  const auto run = [&](at::ScalarType common, at::TensorIterator& iter, const RowCall& call) {
+    const RowLoop loop = loops.of[static_cast<size_t>(common)];
+    iter.for_each(
+        [&](char** data, const int64_t* strides, int64_t size, int64_t rows) {
+          loop(call, data, strides, size, rows);
+        },
+        std::max<int64_t>(1, at::internal::GRAIN_SIZE / call.length));
+  };
+  return run_over_rows(op, arguments, wanted, run);
 }
 
 /// Results as a kernel returns them.
