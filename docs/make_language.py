@@ -521,7 +521,8 @@ From the line follow
 - Meta with symbolic sizes, `vmap`, and the forms, which convert, resize and refuse as ATen's do;
 - derivatives of every order and mode. `swiglu_backward`, `swiglu_double_backward` and `swiglu_jvp`
   are operators too, whose kernels are expressions, derived by the table below. They compute the
-  gradients that are asked for alone; a tensor that was broadcast has the sum of its own. Beyond the
+  gradients that are asked for alone; a tensor that was broadcast has the sum of its own. What is
+  saved is the arguments, or the result where its gradient needs less of them. Beyond the
   second derivative, and in forward mode beyond the first, they differentiate as the ATen operators
   that the expression is written with. An entry in derivatives.yaml replaces what would be derived,
   and `differentiable: False` leaves it out;
@@ -590,8 +591,9 @@ An index that is no place of the row is an IndexError where the element is wante
 ```
 
 A row is gone over as often as its reductions need, in memory that is near by then; what takes long
-to compute is kept between. On CUDA a warp serves a short row, and a block a long one. Sums are made of parts, in float32 of 16-bit floats. What a
-largest number is only taken out for keeps a formula short with `detach(amax(x))`.
+to compute is kept between. On CUDA a warp serves a short row, and a block a long one. Sums are made
+of parts, in float32 of 16-bit floats. What a largest number is only taken out for keeps a formula
+short with `detach(amax(x))`.
 
 Everything is computed in floating point: `argmax` and `count` return int64, rows of less than
 16,777,216 elements. Strides are read as they are where the last dimension is dense, results are

@@ -55,7 +55,8 @@ def fused_plan(
     results = tuple(of_primitives(tree, kinds) for tree in expressions.results)
     expressions = dataclasses.replace(expressions, results=results)
     tensors = {name: kind for name, kind in kinds.items() if kind in ("tensor", "tensor?")}
-    numbers = [n for n in kinds if n not in (*tensors, expressions.mask, LENGTH)]
+    length = LENGTH if of_rows is not None else None
+    numbers = [n for n in kinds if n not in (*tensors, expressions.mask, length)]
     shared, conditions = _shared(expressions)
     calls = [part for part in in_order(*expressions.results) if isinstance(part, Call)]
     exponents = {call.arguments[1] for call in calls if call.function == "**"}
@@ -90,6 +91,7 @@ def _shared(expressions: Expressions) -> tuple[tuple[Shared, ...], tuple[Shared,
     """The largest parts of the expressions that are made of numbers alone: numbers, and what
     stands as a condition."""
     found: dict[bool, dict[Tree, Shared]] = {False: {}, True: {}}
+    length = LENGTH if expressions.of_rows is not None else None
     seen: set[tuple[Tree, bool]] = set()
     waiting = [(tree, False) for tree in reversed(expressions.results)]
     while waiting:
@@ -97,7 +99,7 @@ def _shared(expressions: Expressions) -> tuple[tuple[Shared, ...], tuple[Shared,
         if (part, as_condition) in seen or isinstance(part, Number):
             continue
         seen.add((part, as_condition))
-        if _is_of_numbers(part, expressions.kinds):
+        if _is_of_numbers(part, expressions.kinds, length):
             is_integer = _is_of_integers(part, expressions.kinds)
             found[as_condition].setdefault(part, Shared(part, is_integer))
         else:
@@ -112,12 +114,11 @@ def _with_conditions(part: Tree) -> Iterator[tuple[Tree, bool]]:
         yield inner, joins or (isinstance(part, Choice) and index == 0)
 
 
-def _is_of_numbers(part: Tree, kinds: Mapping[str, str]) -> bool:
+def _is_of_numbers(part: Tree, kinds: Mapping[str, str], length: str | None) -> bool:
     """Whether it is the same for all elements, and known before any of them."""
     inner = in_order(part)
     is_known = not any(isinstance(one, IsMissing) for one in inner)
-    is_of_call = not any(kinds[n].startswith("tensor") or n == LENGTH for n in names(part))
-    return is_known and is_of_call
+    return is_known and not any(n == length or kinds[n].startswith("tensor") for n in names(part))
 
 
 def _is_of_integers(part: Tree, kinds: Mapping[str, str]) -> bool:

@@ -20,6 +20,7 @@ from .constants import chosen, computed, joined, negated
 from .extents import Extent, extent, extents
 from .functions import expanded, functions, summed
 from .reading import read
+from .rows import without
 from .tree import (
     LENGTH,
     OPERATORS,
@@ -90,6 +91,7 @@ def _of_argument(grad: Tree | None, name: Tree, rows: Rows | None) -> Tree | Non
 def tangent(result: Tree, tangents: Mapping[str, Tree], rows: Rows | None = None) -> Tree | None:
     """The tangent of a result, by those of the arguments that have one; None where it has none."""
     named = rows.named if rows else Name
+    result = without(result, "row")  # whose formulas are those of gradients
     of: dict[Tree, Tree] = {named(name): value for name, value in tangents.items()}
     for part in in_order(result):
         if isinstance(part, Choice):

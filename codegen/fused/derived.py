@@ -26,17 +26,9 @@ from .derivatives import Rows, gradients, simplified, tangent
 from .dtypes import Dtype, dtype_of
 from .entries import MASK
 from .extents import Extent, extent
-from .formula_text import (
-    Lines,
-    listed,
-    only,
-    result_names,
-    taken,
-    where_defined,
-    without_gradient,
-)
+from .formula_text import Formulas, Lines, listed
 from .functions import expanded
-from .tree import LENGTH, Call, Choice, IsMissing, Name, Number, OfRow, Tree, names
+from .tree import LENGTH, Call, Choice, IsMissing, Name, Number, OfRow, Tree, exchanged, names
 
 _ZERO = Number(0)
 
@@ -104,6 +96,7 @@ class _Deriving:
         self.grads = [self._given(n, tree) for n, tree in zip(one, self.results)]
         of = self._sum_of_gradients(dict(zip(self.grads, self.results)), self.tensors)
         self.gradients = {name: tree for name, tree in of.items() if tree is not None}
+        self.saved = self._save_result(results)
 
     def run(self) -> Derived:
         found = Derived()
@@ -113,15 +106,53 @@ class _Deriving:
         double = self._double_backward(backward)
         jvp = self._jvp()
         found.operators += [backward, double, jvp]
-        lines = [*self._gradient_lines(backward), *self._tangent_lines(jvp)]
+        formulas = Formulas(
+            self.namespace,
+            self.func,
+            self.smooth,
+            self.tensors,
+            self.grads,
+            [*self.gradients],
+            [*self.differentiated],
+            self.tangents,
+            self.second,
+            self.saved,
+            self._tangents_given(self.differentiated) if self.saved else {},
+        )
+        seconds = [*formulas.second_lines(backward.func, double.func)]
+        if self.saved:
+            tangent_of_backward = self._backward_jvp(backward, formulas.tangents_of_backward)
+            found.operators.append(tangent_of_backward)
+            seconds += formulas.tangents_of(backward.func, tangent_of_backward.func)
+        else:
+            seconds += formulas.second_tangents(backward.func, double.func)
+        lines = [*formulas.gradient_lines(backward.func), *formulas.tangent_lines(jvp.func)]
         found.formulas.append((self.func, lines, self.smooth))
-        seconds = [*self._second_lines(backward, double), *self._second_tangents(backward, double)]
         found.formulas.append((backward.func, seconds, (True,) * len(self.gradients)))
         return found
 
     def _is_smooth(self, result: Tree) -> bool:
         found = gradients({"": result}, self.tensors, self._rows({"": result}))
         return any(tree is not None for tree in found.values())
+
+    def _save_result(self, results: tuple[Tree, ...]) -> str | None:
+        """The name of an argument that is the result, where gradients are computed of that and of
+        fewer tensors then, or rows have only one number of it."""
+        if len(results) != 1 or not self.gradients:
+            return None
+        name = "output"
+        while name in self.taken:
+            name += "_"
+        is_of_rows = self._is_of_rows(results[0])
+        own: Tree = OfRow(name) if is_of_rows else Name(name)
+        trees = {n: exchanged(tree, {results[0]: own}) for n, tree in self.gradients.items()}
+        before, after = (
+            set(names(*found.values())) & set(self.tensors) for found in (self.gradients, trees)
+        )
+        if trees == self.gradients or not (after < before or is_of_rows):
+            return None
+        self.gradients = trees
+        return self._given(name, results[0])
 
     def _rows(self, results: Mapping[str, Tree] = {}) -> Rows | None:
         """What is known of rows, and of the gradients of results."""
@@ -187,39 +218,60 @@ class _Deriving:
         trees = tuple(self.gradients.values())
         is_one = len(self.grads) == 1
         before = [f"Tensor{'' if is_one else '?'} {grad}" for grad in self.grads]
+        before += [f"Tensor {self.saved}"] if self.saved else []
         func = self._schema("backward", self._arguments(trees, before), len(trees))
         what = listed(self.gradients)
         return DerivedOperator(func, trees, f"Gradients of ``{self.func.name}`` for {what}.")
 
     def _jvp(self) -> DerivedOperator:
-        self.tangents = {
-            name: self._given(f"{name}_tangent", self._named(name)) for name in self.gradients
-        }
-        values: dict[str, Tree] = {}
-        for name, given in self.tangents.items():
-            is_there = self.kinds[name] == "tensor"
-            own = self._named(given)
-            values[name] = own if is_there else Choice(IsMissing(given), _ZERO, own)
-        rows = self._rows()
-        trees = tuple(
-            self._like(simplified(tangent(tree, values, rows) or _ZERO), tree)
-            for tree in self.results
-        )
-        before = [
-            f"Tensor{'' if self.kinds[name] == 'tensor' else '?'} {given}"
-            for name, given in self.tangents.items()
-        ]
+        self.tangents = self._tangents_given(self.gradients)
+        trees, before = self._along(self.results, self.tangents)
         func = self._schema("jvp", self._arguments(trees, before), len(trees))
         dtypes = tuple(self._dtype_of_tangent(tree, func) for tree in self.results)
         doc = f"Tangent of ``{self.func.name}`` in the direction {listed(self.tangents.values())}."
         return DerivedOperator(func, trees, doc, dtypes, is_composite=True)
 
+    def _backward_jvp(
+        self, backward: DerivedOperator, tangents: Mapping[str, str]
+    ) -> DerivedOperator:
+        """The tangent of the gradients, along the result too."""
+        trees, before = self._along(self.gradients.values(), tangents)
+        used = names(*trees)
+        known = [a for a in backward.func.arguments if a.name in (*self.grads, self.saved)]
+        before += [str(a) for a in known if a.name in used]
+        func = self._schema("backward_jvp", self._arguments(trees, before), len(trees))
+        doc = f"Tangent of ``{backward.func.name}`` in the direction "
+        doc += f"{listed(tangents.values())}."
+        return DerivedOperator(func, trees, doc, is_composite=True)
+
+    def _tangents_given(self, arguments: Iterable[str]) -> dict[str, str]:
+        return {name: self._given(f"{name}_tangent", self._named(name)) for name in arguments}
+
+    def _along(
+        self, results: Iterable[Tree], tangents: Mapping[str, str]
+    ) -> tuple[tuple[Tree, ...], list[str]]:
+        """The tangents of results, and the arguments that are those of the arguments."""
+        values: dict[str, Tree] = {}
+        arguments = []
+        for name, given in tangents.items():
+            is_there = self.all_kinds[name] == "tensor"
+            own = self._named(given)
+            values[name] = own if is_there else Choice(IsMissing(given), _ZERO, own)
+            arguments.append(f"Tensor{'' if is_there else '?'} {given}")
+        rows = self._rows()
+        trees = tuple(
+            self._like(simplified(tangent(tree, values, rows) or _ZERO), tree) for tree in results
+        )
+        return trees, arguments
+
     def _like(self, tree: Tree, result: Tree) -> Tree:
         """A tangent of as many elements as the result."""
         if not self._is_of_rows(tree) or self._is_of_rows(result):
             return tree
-        rows = [n for n in names(result) if n in self.tensors and n not in self.of_rows]
-        like = min(rows, key=lambda name: self.kinds[name] != "tensor")
+        kinds = self.all_kinds
+        used = (n for n in names(result) if n not in self.of_rows)
+        rows = [n for n in used if kinds[n].startswith("tensor")]
+        like = min(rows, key=lambda name: ("tensor", "tensor?", kinds[name]).index(kinds[name]))
         return expanded(tree, Name(like))
 
     def _dtype_of_tangent(self, result: Tree, func: Schema) -> Dtype:
@@ -235,65 +287,15 @@ class _Deriving:
             name: self._given(f"grad_{name}", self._named(name)) for name in self.gradients
         }
         given = {self.second[name]: tree for name, tree in self.gradients.items()}
-        wanted = [a.name for a in backward.func.arguments if a.name in (*self.grads, *self.tensors)]
+        known = (*self.grads, *self.tensors, self.saved)
+        wanted = [a.name for a in backward.func.arguments if a.name in known]
         of = self._sum_of_gradients(given, wanted)
         self.differentiated = {name: tree for name, tree in of.items() if tree is not None}
         trees = tuple(self.differentiated.values())
         before = [f"Tensor{'' if len(given) == 1 else '?'} {name}" for name in given]
         used = names(*trees)
-        before += [str(a) for a in backward.func.arguments if a.name in {*self.grads} & {*used}]
+        more = {*self.grads, self.saved} & {*used}
+        before += [str(a) for a in backward.func.arguments if a.name in more]
         func = self._schema("double_backward", self._arguments(trees, before), len(trees))
         doc = f"Gradients of ``{backward.func.name}`` for {listed(self.differentiated)}."
         return DerivedOperator(func, trees, doc, is_composite=True)
-
-    def _call(self, operator: DerivedOperator, values: Mapping[str, str], mask: str = "") -> str:
-        """A call in a formula; arguments that are given no other value are themselves."""
-        arguments = [a.name for a in operator.func.arguments]
-        given = [mask if name == MASK else values.get(name, name) for name in arguments]
-        return f"{self.namespace}::{operator.func.name.base}({', '.join(given)})"
-
-    def _gradient_lines(self, backward: DerivedOperator) -> Iterator[Lines]:
-        is_one = len(self.grads) == 1
-        values = {n: "grad" if is_one else f"grads[{i}]" for i, n in enumerate(self.grads)}
-        call = self._call(backward, values, "grad_input_mask")
-        grads = list(values.values())
-        yield tuple(self.gradients), where_defined(grads, call, len(self.gradients))
-        yield from without_gradient(n for n in self.tensors if n not in self.gradients)
-
-    def _tangent_lines(self, jvp: DerivedOperator) -> Iterator[Lines]:
-        values = {name: f"{name}_p" for name in self.gradients}
-        values |= {given: f"{name}_t" for name, given in self.tangents.items()}
-        count = len(self.results)
-        smooth = [n for n, is_smooth in zip(result_names(self.func), self.smooth) if is_smooth]
-        for index, result in enumerate(smooth):
-            yield (result,), taken(self._call(jvp, values, only(index, count)), index, count)
-
-    def _second_lines(self, backward: DerivedOperator, double: DerivedOperator) -> Iterator[Lines]:
-        count = len(self.gradients)
-        given = ["grad"] if count == 1 else [f"grads[{i}]" for i in range(count)]
-        call = self._call(double, dict(zip(self.second.values(), given)), "grad_input_mask")
-        total = len(self.differentiated)
-        yield tuple(self.differentiated), where_defined(given, call, total)
-        arguments = (a.name for a in backward.func.arguments if a.type.is_tensor_like)
-        yield from without_gradient(n for n in arguments if n not in self.differentiated)
-
-    def _second_tangents(
-        self, backward: DerivedOperator, double: DerivedOperator
-    ) -> Iterator[Lines]:
-        """Tangents of the gradients: of what is linear in `grad`, and along the arguments."""
-        count, total = len(self.gradients), len(self.differentiated)
-        primals = {name: f"{name}_p" for name in self.differentiated}
-        along = {name: f"{name}_t" for name in self.grads}
-        directions = {
-            given: f"{name}_t" if name in self.differentiated else "Tensor()"
-            for name, given in self.second.items()
-        }
-        places = {name: place for place, name in enumerate(self.differentiated)}
-        for index, (name, result) in enumerate(zip(self.gradients, result_names(backward.func))):
-            first = self._call(backward, {**primals, **along}, only(index, count))
-            text = taken(first, index, count)
-            if name in places:
-                mask = only(places[name], total)
-                second = self._call(double, {**primals, **directions}, mask)
-                text += f" + {taken(second, places[name], total)}"
-            yield (result,), text

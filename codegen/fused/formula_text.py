@@ -3,12 +3,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from ..schema.schema import Schema
 from ..spec.model import NON_DIFFERENTIABLE
+from .entries import MASK
 
 Lines = tuple[tuple[str, ...], str]  # of a formula: its names and its text
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """The formulas of an operator and of its backward operator, by the names of their arguments.
+
+    gradients, differentiated: what has a gradient, of the operator and of the backward one. second:
+    by argument, the name of the gradient of its gradient; tangents, tangents_of_backward: those of
+    tangents. saved: the argument of the backward operator that is the result.
+    """
+
+    namespace: str
+    func: Schema
+    smooth: tuple[bool, ...]  # of the results
+    tensors: list[str]
+    grads: list[str]
+    gradients: list[str]
+    differentiated: list[str]
+    tangents: dict[str, str]
+    second: dict[str, str]
+    saved: str | None
+    tangents_of_backward: dict[str, str]
+
+    def _call(self, operator: Schema, values: Mapping[str, str], mask: str = "") -> str:
+        """A call in a formula; arguments that are given no other value are themselves."""
+        arguments = [a.name for a in operator.arguments]
+        given = [mask if name == MASK else values.get(name, name) for name in arguments]
+        return f"{self.namespace}::{operator.name.base}({', '.join(given)})"
+
+    def gradient_lines(self, backward: Schema) -> Iterator[Lines]:
+        is_one = len(self.grads) == 1
+        values = {n: "grad" if is_one else f"grads[{i}]" for i, n in enumerate(self.grads)}
+        grads = list(values.values())
+        if self.saved:
+            values[self.saved] = result_names(self.func)[0]
+        call = self._call(backward, values, "grad_input_mask")
+        yield tuple(self.gradients), where_defined(grads, call, len(self.gradients))
+        yield from without_gradient(n for n in self.tensors if n not in self.gradients)
+
+    def tangent_lines(self, jvp: Schema) -> Iterator[Lines]:
+        values = {name: f"{name}_p" for name in self.gradients}
+        values |= {given: f"{name}_t" for name, given in self.tangents.items()}
+        count = sum(self.smooth)
+        smooth = [n for n, is_smooth in zip(result_names(self.func), self.smooth) if is_smooth]
+        for index, result in enumerate(smooth):
+            yield (result,), taken(self._call(jvp, values, only(index, count)), index, count)
+
+    def second_lines(self, backward: Schema, double: Schema) -> Iterator[Lines]:
+        count = len(self.gradients)
+        given = ["grad"] if count == 1 else [f"grads[{i}]" for i in range(count)]
+        call = self._call(double, dict(zip(self.second.values(), given)), "grad_input_mask")
+        total = len(self.differentiated)
+        yield tuple(self.differentiated), where_defined(given, call, total)
+        arguments = (a.name for a in backward.arguments if a.type.is_tensor_like)
+        yield from without_gradient(n for n in arguments if n not in self.differentiated)
+
+    def tangents_of(self, backward: Schema, jvp: Schema) -> Iterator[Lines]:
+        values = {name: f"{name}_p" for name in self.differentiated}
+        values |= {given: f"{name}_t" for name, given in self.tangents_of_backward.items()}
+        count = len(self.gradients)
+        for index, result in enumerate(result_names(backward)):
+            yield (result,), taken(self._call(jvp, values, only(index, count)), index, count)
+
+    def second_tangents(self, backward: Schema, double: Schema) -> Iterator[Lines]:
+        """Tangents of the gradients: of what is linear in `grad`, and along the arguments."""
+        count, total = len(self.gradients), len(self.differentiated)
+        primals = {name: f"{name}_p" for name in self.differentiated}
+        along = {name: f"{name}_t" for name in self.grads}
+        directions = {
+            given: f"{name}_t" if name in self.differentiated else "Tensor()"
+            for name, given in self.second.items()
+        }
+        places = {name: place for place, name in enumerate(self.differentiated)}
+        for index, (name, result) in enumerate(zip(self.gradients, result_names(backward))):
+            first = self._call(backward, {**primals, **along}, only(index, count))
+            text = taken(first, index, count)
+            if name in places:
+                mask = only(places[name], total)
+                second = self._call(double, {**primals, **directions}, mask)
+                text += f" + {taken(second, places[name], total)}"
+            yield (result,), text
 
 
 def without_gradient(arguments: Iterable[str]) -> Iterator[Lines]:

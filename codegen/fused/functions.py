@@ -54,8 +54,8 @@ class Function:
 
     @property
     def makes_row(self) -> bool:
-        """Whether it makes elements of numbers that a row has."""
-        return self.kind in ("row", "positions")
+        """Whether it makes elements of what a row has, or of all of its elements."""
+        return self.kind in ("row", "positions", "copies")
 
     @property
     def is_of_rows(self) -> bool:
@@ -159,4 +159,4 @@ def summed(row: Tree) -> Tree:
 
 def expanded(number: Tree, like: Tree) -> Tree:
     """A row of one number, as long as another."""
-    return Call(_named("row"), (number, like))
+    return Call(_named("copies"), (number, like))

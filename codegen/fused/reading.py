@@ -264,7 +264,7 @@ class _Reader:
 
     def _check_rows(self, node: ast.Call, function: Function, made: Call) -> None:
         """A reduction takes a row, and what makes a row takes a number."""
-        if function.is_reduction:
+        if function.is_reduction or function.kind == "row":
             self.check_elements(node.args[0] if node.args else node, made.arguments[0])
         elif function.kind == "positions" and made != positions():
             raise self.mistake(node, f"a row has {LENGTH} elements: '{made.function}({LENGTH})'")

@@ -9,23 +9,40 @@ from collections.abc import Mapping
 from .extents import Extent, extents
 from .functions import functions, positions
 from .reading import read
-from .tree import ELEMENT, LENGTH, Call, Choice, Name, Tree, in_order, replaced
+from .tree import ELEMENT, LENGTH, Call, Name, Tree, in_order, replaced, with_parts
 
 
 def of_primitives(tree: Tree, kinds: Mapping[str, str]) -> Tree:
     """The expression without functions that equal an expression of others."""
     made: dict[Tree, Tree] = {}
     for part in in_order(tree):
-        found = _with_parts(part, made)
+        found = with_parts(part, made)
         if isinstance(found, Call):
-            equal = _equal(found.function)
+            equal = _in_its_place(found)
             if equal is not None:
-                values = dict(zip(functions()[found.function].arguments, found.arguments))
-                found = of_primitives(replaced(equal, values), kinds)
+                found = of_primitives(equal, kinds)
             elif found.function == ELEMENT:
                 found = _element(*found.arguments, kinds)
         made[part] = found
     return made[tree]
+
+
+def without(tree: Tree, kind: str) -> Tree:
+    """The expression by what functions of a kind equal."""
+    made: dict[Tree, Tree] = {}
+    for part in in_order(tree):
+        found = with_parts(part, made)
+        if isinstance(found, Call) and functions()[found.function].kind == kind:
+            found = _in_its_place(found) or found
+        made[part] = found
+    return made[tree]
+
+
+def _in_its_place(call: Call) -> Tree | None:
+    """What a call of a function equals, in other functions."""
+    equal = _equal(call.function)
+    values = dict(zip(functions()[call.function].arguments, call.arguments))
+    return None if equal is None else replaced(equal, values)
 
 
 @functools.cache
@@ -47,13 +64,5 @@ def _element(row: Tree, index: Tree, kinds: Mapping[str, str]) -> Tree:
         elif isinstance(part, Name):
             made[part] = Call(ELEMENT, (part, index))
         else:
-            made[part] = index if part == positions() else _with_parts(part, made)
+            made[part] = index if part == positions() else with_parts(part, made)
     return made[row]
-
-
-def _with_parts(part: Tree, made: Mapping[Tree, Tree]) -> Tree:
-    if isinstance(part, Choice):
-        return Choice(made[part.condition], made[part.then], made[part.other])
-    if isinstance(part, Call):
-        return Call(part.function, tuple(made[argument] for argument in part.arguments))
-    return part

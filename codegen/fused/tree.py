@@ -8,7 +8,7 @@ Whatever is derived from an expression is one again, in the same language: `text
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 
@@ -120,19 +120,27 @@ def in_order(*trees: Tree) -> list[Tree]:
     return list(found)
 
 
-def replaced(tree: Tree, values: dict[str, Tree]) -> Tree:
+def replaced(tree: Tree, values: Mapping[str, Tree]) -> Tree:
     """The expression with other values in the place of names."""
-    made: dict[Tree, Tree] = {}
+    return exchanged(tree, {Name(name): value for name, value in values.items()})
+
+
+def exchanged(tree: Tree, values: Mapping[Tree, Tree]) -> Tree:
+    """The expression with other parts in the place of some."""
+    made: dict[Tree, Tree] = dict(values)
     for part in in_order(tree):
-        if isinstance(part, Name):
-            made[part] = values.get(part.name, part)
-        elif isinstance(part, Call):
-            made[part] = Call(part.function, tuple(made[a] for a in part.arguments))
-        elif isinstance(part, Choice):
-            made[part] = Choice(made[part.condition], made[part.then], made[part.other])
-        else:
-            made[part] = part
+        if part not in made:
+            made[part] = with_parts(part, made)
     return made[tree]
+
+
+def with_parts(part: Tree, made: Mapping[Tree, Tree]) -> Tree:
+    """An expression, made of others than its own parts."""
+    if isinstance(part, Call):
+        return Call(part.function, tuple(made[argument] for argument in part.arguments))
+    if isinstance(part, Choice):
+        return Choice(made[part.condition], made[part.then], made[part.other])
+    return part
 
 
 def names(*trees: Tree) -> list[str]:

@@ -27,6 +27,7 @@ EXPRESSIONS = {
     "(x * y)[i] + mean(x if x > s[..., None] else y * y)": Extent.ROW,
     "x * (0 if s[..., None] < 0 else mean(y)) + expand_as(sum(x * w), x)": Extent.ELEMENT,
     "sum(x if arange(n) < 3 else 0) * y": Extent.ELEMENT,
+    "softmax(x * y) * w - sum(log_softmax(x + w) * y)": Extent.ELEMENT,
 }
 
 

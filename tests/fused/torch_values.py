@@ -30,6 +30,8 @@ OF_ROWS = {
     "argmax": lambda x: x.argmax(-1, keepdim=True),
     "count": lambda x: x.count_nonzero(-1).unsqueeze(-1),
     "arange": torch.arange,
+    "softmax": lambda x: x.softmax(-1),
+    "log_softmax": lambda x: x.log_softmax(-1),
     "expand_as": lambda x, like: x.expand(like.shape),
     ELEMENT: lambda x, index: x.gather(-1, index),
 }

@@ -38,8 +38,8 @@ class Statements:
         for index, item in enumerate(plan.inputs):
             self.words[Name(item.name)] = f"given.inputs[{index}]"
             self.words[OfRow(item.name)] = f"given.inputs[{index}]"
-        self.words[Name(LENGTH)] = "given.length"
-        self.words[positions()] = "given.position"
+        if plan.rows:
+            self.words |= {Name(LENGTH): "given.length", positions(): "given.position"}
         for index, number in enumerate(plan.numbers):
             self.words[number.tree] = f"given.numbers[{index}]"
         count = len(plan.inputs)

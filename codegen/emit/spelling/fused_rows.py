@@ -32,7 +32,8 @@ static constexpr ::torchext::fused::Reduction reduction[][$most] = {$reductions}
 
 $functions
 template <typename S, typename G>
-C10_HOST_DEVICE static void of_results([[maybe_unused]] const G& given, [[maybe_unused]] S* results) {
+C10_HOST_DEVICE static void of_results(
+    [[maybe_unused]] const G& given, [[maybe_unused]] S* results) {
   using F = ::torchext::fused::Functions<S>;
   $of_results
 }
