@@ -2,8 +2,8 @@
 //
 // The loops of expressions of rows on the CPU, for the instruction set that the file is compiled for.
 // A row is gone over as often as its reductions need; what takes long to compute is kept meanwhile,
-// in the precision that is computed in. Sums are made of parts of some thousand elements, so that
-// their error grows slowly.
+// in the precision that is computed in. Sums are made of parts, about as many as each has blocks, so
+// that their error grows slowly.
 #pragma once
 
 #include <torchext/fused/cpu_loops.h>
@@ -17,6 +17,17 @@ namespace torchext {
 inline namespace v1 {
 namespace fused {
 inline namespace CPU_CAPABILITY {
+
+template <Reduce how, typename V>
+C10_ALWAYS_INLINE V reduced(V a, V b) {
+  if constexpr (how == Reduce::kSum) {
+    return Primitives<V>::add(a, b);
+  } else if constexpr (how == Reduce::kLargest) {
+    return Primitives<V>::maximum(a, b);
+  } else {
+    return Primitives<V>::minimum(a, b);
+  }
+}
 
 /// The parts of a vector.
 template <typename V>
@@ -36,6 +47,10 @@ struct Lanes {
   }
   static C10_ALWAYS_INLINE V positions(int64_t from) {
     return static_cast<V>(from);
+  }
+  template <Reduce how>
+  static C10_ALWAYS_INLINE V across(V value) {
+    return value;
   }
 };
 
@@ -57,18 +72,21 @@ struct Lanes<at::vec::Vectorized<T>> {
   static C10_ALWAYS_INLINE V positions(int64_t from) {
     return V::arange(static_cast<T>(from), static_cast<T>(1));
   }
-};
-
-template <Reduce how, typename V>
-C10_ALWAYS_INLINE V reduced(V a, V b) {
-  if constexpr (how == Reduce::kSum) {
-    return Primitives<V>::add(a, b);
-  } else if constexpr (how == Reduce::kLargest) {
-    return Primitives<V>::maximum(a, b);
-  } else {
-    return Primitives<V>::minimum(a, b);
+  template <Reduce how>
+  static C10_ALWAYS_INLINE T across(V value) {
+    if constexpr (std::is_same_v<T, float>) {
+      return at::vec::vec_reduce_all<T>([](V& a, V& b) { return reduced<how>(a, b); }, value);
+    }
+    T found[count];
+    value.store(found);
+    for (int64_t size = count / 2; size > 0; size /= 2) {
+      for (int64_t i = 0; i < size; ++i) {
+        found[i] = reduced<how>(found[i], found[i + size]);
+      }
+    }
+    return found[0];
   }
-}
+};
 
 /// What changes no value that it is reduced with.
 template <Reduce how, typename S>
@@ -105,14 +123,14 @@ class Rows {
 
   void row(char* const* data) {
     data_ = data;
-    std::fill(of_row_, of_row_ + Op::numbers_of_row, S(0));
     if constexpr (Op::length_slot >= 0) {
       of_row_[Op::length_slot] = static_cast<S>(call_.length);
     }
     for (size_t i = 0; i < Op::inputs; ++i) {
-      if (Op::slots[i] >= 0 && has_[i]) {
-        of_row_[Op::slots[i]] =
-            call_.is_integral[i] ? static_cast<S>(index(i)) : static_cast<S>(number(i));
+      if (Op::slots[i] >= 0) {
+        of_row_[Op::slots[i]] = !has_[i]               ? S(0)
+                                : call_.is_integral[i] ? static_cast<S>(index(i))
+                                                       : static_cast<S>(number(i));
       }
     }
     all_passes(std::make_index_sequence<Op::passes>());
@@ -145,8 +163,6 @@ class Rows {
   }
 
  private:
-  static constexpr int64_t blocks_in_part = 64;
-
   int64_t index(size_t i) const {
     return *reinterpret_cast<const int64_t*>(data_[call_.inputs[i]]);
   }
@@ -192,8 +208,12 @@ class Rows {
       ((total[k][term] = part[k][term] = neutral_of<index, term>()), ...);
     }
     const int64_t blocks = call_.length / B::size;
+    int64_t in_part = 64;
+    while (in_part * in_part < blocks) {
+      in_part *= 2;
+    }
     for (int64_t done = 0; done < blocks;) {
-      const int64_t end = count > 0 ? std::min(done + blocks_in_part, blocks) : blocks;
+      const int64_t end = count > 0 ? std::min(done + in_part, blocks) : blocks;
       for (; done < end; ++done) {
         elements<index>(block, done * B::size, B::size);
         for (int k = 0; k < B::count; ++k) {
@@ -228,17 +248,12 @@ class Rows {
   }
 
   template <Reduce how, size_t count>
-  static S across(const V (&totals)[B::count][count], size_t term) {
-    S found[B::count * L::count];
-    for (int k = 0; k < B::count; ++k) {
-      L::store(totals[k][term], found + k * L::count);
+  static C10_ALWAYS_INLINE S across(const V (&totals)[B::count][count], size_t term) {
+    V found = totals[0][term];
+    for (int k = 1; k < B::count; ++k) {
+      found = reduced<how>(found, totals[k][term]);
     }
-    for (int64_t size = B::count * L::count / 2; size > 0; size /= 2) {
-      for (int64_t i = 0; i < size; ++i) {
-        found[i] = reduced<how>(found[i], found[i + size]);
-      }
-    }
-    return found[0];
+    return L::template across<how>(found);
   }
 
   /// Sets what is the same for all elements, or is missing and nothing is read of.
