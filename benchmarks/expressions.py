@@ -3,7 +3,8 @@
 
 `python benchmarks/expressions.py [--out FILE]` builds a library of expressions, and runs each of
 them beside the same computed by torch's operators in turn and by Inductor, forward without
-gradients, and forward with backward. The alternatives are interleaved in one run, on one thread and
+gradients, and forward with backward: of elements tensors of several sizes, of rows 262,144 elements
+in rows of several lengths. The alternatives are interleaved in one run, on one thread and
 on two; each figure is the median over rounds of a round's mean, with the quartiles, and as a ratio
 to torch eager of the same round.
 """
@@ -39,6 +40,17 @@ SPEC = """
   pointwise: silu(x) * y
 - func: chain(Tensor x, Tensor y) -> Tensor
   pointwise: tanh(x * y + x) * sigmoid(y)
+- func: rms_norm(Tensor x, Tensor weight, float eps=1e-6) -> Tensor
+  rows: x * rsqrt(mean(x ** 2) + eps) * weight
+- func: layer_norm(Tensor x, Tensor weight, Tensor bias, float eps=1e-5) -> Tensor
+  let: {distance: x - mean(x)}
+  rows: distance * rsqrt(mean(distance ** 2) + eps) * weight + bias
+- func: softmax(Tensor x) -> Tensor
+  rows: softmax(x)
+- func: logsumexp(Tensor x) -> Tensor
+  rows: logsumexp(x)
+- func: cross_entropy(Tensor x, Tensor target) -> Tensor
+  rows: logsumexp(x) - x[target]
 """
 SETUP = """
 from setuptools import setup
@@ -53,7 +65,17 @@ WITH_TORCH: dict[str, Callable[..., torch.Tensor]] = {
     "swiglu": lambda x, y: F.silu(x) * y,
     "chain": lambda x, y: torch.tanh(x * y + x) * torch.sigmoid(y),
 }
+# Of rows, with what their arguments are: E has rows, W belongs to all of them, I is an index.
+OF_ROWS: dict[str, tuple[Callable[..., torch.Tensor], str]] = {
+    "rms_norm": (lambda x, weight: F.rms_norm(x, x.shape[-1:], weight, 1e-6), "EW"),
+    "layer_norm": (lambda x, weight, bias: F.layer_norm(x, x.shape[-1:], weight, bias), "EWW"),
+    "softmax": (lambda x: x.softmax(-1), "E"),
+    "logsumexp": (lambda x: x.logsumexp(-1), "E"),
+    "cross_entropy": (lambda x, target: F.cross_entropy(x, target, reduction="none"), "EI"),
+}
 SIZES = (64, 4096, 65536, 1048576)
+LENGTHS = (64, 1024, 65536)
+ELEMENTS = 2**18  # of all rows together
 DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 Alternatives = dict[str, Callable[[], object]]
 
@@ -106,7 +128,7 @@ def summary(times: dict[str, list[float]]) -> dict[str, dict[str, list[float]]]:
 
 
 def alternatives(ops, name: str, given: list[torch.Tensor], with_backward: bool) -> Alternatives:
-    plain = WITH_TORCH[name]
+    plain = WITH_TORCH.get(name) or OF_ROWS[name][0]
     torch._dynamo.reset()  # each size is compiled for itself
     kinds = {
         "eager": plain,
@@ -115,10 +137,25 @@ def alternatives(ops, name: str, given: list[torch.Tensor], with_backward: bool)
     }
     if not with_backward:
         return {kind: lambda f=f: f(*given) for kind, f in kinds.items()}
-    grad = torch.ones_like(given[0])
+    leaves = [x for x in given if x.requires_grad]
+    grad = torch.ones_like(plain(*given))
     return {
-        kind: lambda f=f: torch.autograd.grad(f(*given), given, grad) for kind, f in kinds.items()
+        kind: lambda f=f: torch.autograd.grad(f(*given), leaves, grad) for kind, f in kinds.items()
     }
+
+
+def arguments(ops, name: str, size: int, dtype: torch.dtype) -> list[torch.Tensor]:
+    """Tensors of a size, or rows of a length."""
+    if name in WITH_TORCH:
+        count = len(getattr(ops, name).default._schema.arguments)
+        return [torch.randn(size).to(dtype) for _ in range(count)]
+    rows = ELEMENTS // size
+    made = {
+        "E": lambda: torch.randn(rows, size).to(dtype),
+        "W": lambda: torch.randn(size).to(dtype),
+        "I": lambda: torch.randint(0, size, (rows,)),
+    }
+    return [made[kind]() for kind in OF_ROWS[name][1]]
 
 
 def main() -> None:
@@ -133,13 +170,13 @@ def main() -> None:
         ops = library(Path(folder))
         for threads in options.threads:
             torch.set_num_threads(threads)
-            for name in WITH_TORCH:
-                count = len(getattr(ops, name).default._schema.arguments)
+            for name in (*WITH_TORCH, *OF_ROWS):
                 for dtype in DTYPES:
-                    for size in SIZES:
+                    for size in SIZES if name in WITH_TORCH else LENGTHS:
                         for with_backward in (False, True):
-                            given = [torch.randn(size).to(dtype) for _ in range(count)]
-                            given = [x.requires_grad_(with_backward) for x in given]
+                            given = arguments(ops, name, size, dtype)
+                            for x in given:
+                                x.requires_grad_(with_backward and x.is_floating_point())
                             made = alternatives(ops, name, given, with_backward)
                             found = summary(measured(made, options.rounds, options.seconds))
                             place = {

@@ -559,7 +559,8 @@ arguments.
 
 `grad` is the gradient of the result, `result` that; an argument without a formula has no gradient,
 as comparisons have none. Values at kinks, NaN, infinities and signed zeros are PyTorch's.
-`detach(x)` is x, and has no gradient.
+`detach(x)` is x, and has no gradient; `broadcast_with(x, like)` is x in a result of the sizes of
+both.
 
 ## Operators that are one expression of rows
 

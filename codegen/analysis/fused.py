@@ -24,7 +24,7 @@ from ..fused.tree import (
     in_order,
     names,
     parts,
-)  # fmt: skip
+)
 from ..plan.fused import FusedFunction, FusedInput, FusedPlan, Runs, Shared, Step
 from ..plan.kernels import KernelPlan, StructuredPlan
 from ..spec.dtypes import GROUPS

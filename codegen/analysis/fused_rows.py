@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from ..fused.extents import Extent, extents
-from ..fused.functions import functions, is_condition, positions
+from ..fused.functions import functions, is_condition, is_sum, positions
 from ..fused.tree import (
     ELEMENT,
     Call,
@@ -57,12 +57,13 @@ class _Rows:
         self.reductions = [p for p in self.order if isinstance(p, Call) and _is_reduction(p)]
         of_elements = [r for r, is_row in zip(results, row_results) if not is_row]
         ends = [self.stage[part] - 1 for part in self.reductions]
-        self.count = 1 + max([*ends, *(self.stage[part] for part in of_elements)], default=-1)
+        # One for the arrays of what each pass does, where there is nothing to do.
+        self.count = 1 + max([*ends, *(self.stage[part] for part in of_elements)], default=0)
         self.row_parts = [part for part in self.order if self._is_of_row(part)]
         self.inlined = self._inlined()
-        self.numbers = tuple(
-            part for part in self.row_parts if not is_condition(part) and part not in self.inlined
-        )
+        slots = [part for part in self.row_parts if part not in self.inlined]
+        self.numbers = tuple(part for part in slots if not is_condition(part))
+        self.conditions = tuple(part for part in slots if is_condition(part))
 
     def _stages(self) -> dict[Tree, int]:
         """The pass in which the elements of each part are computed, or before which a number is."""
@@ -114,12 +115,11 @@ class _Rows:
             last=self._of_row(self.count),
             kept=tuple(kept),
             numbers=self.numbers,
-            conditions=tuple(part for part in self.row_parts if is_condition(part)),
+            conditions=self.conditions,
             inlined=frozenset(self.inlined),
             row_results=self.row_results,
-            is_empty_refused=any(
-                functions()[part.function].reduces != "kSum" for part in self.reductions
-            ),
+            may_be_inputs=tuple(map(_may_be_input, self.results)),
+            is_empty_refused=not all(map(is_sum, self.reductions)),
         )
 
     def _indices(self) -> Iterable[str]:
@@ -197,6 +197,12 @@ def _outside(results: Iterable[Tree], before: Set[Tree]) -> list[Tree]:
             found.add(part)
             waiting += parts(part)
     return [part for part in in_order(*results) if part in found]
+
+
+def _may_be_input(part: Tree) -> bool:
+    if isinstance(part, Choice):
+        return _may_be_input(part.then) or _may_be_input(part.other)
+    return isinstance(part, (Name, OfRow))
 
 
 def _is_reduction(part: Tree) -> bool:

@@ -33,7 +33,7 @@ from .tree import (
     in_order,
     parts,
     replaced,
-)  # fmt: skip
+)
 
 _ONE, _ZERO = Number(1), Number(0)
 

@@ -15,49 +15,31 @@ The same holds of rows, where r' is a matrix, and r'' of each result a symmetric
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Set
 
-from ..errors import Location
 from ..schema.parser import parse_schema
 from ..schema.schema import Schema
-from ..spec.model import Derivative, Flag, Formula
 from .derivatives import Rows, gradients, simplified, tangent
 from .dtypes import Dtype, dtype_of
 from .entries import MASK
-from .extents import Extent, extent
-from .formula_text import Formulas, Lines, listed
-from .functions import expanded
-from .tree import LENGTH, Call, Choice, IsMissing, Name, Number, OfRow, Tree, exchanged, names
+from .extents import Extent, extent, tensors
+from .formula_text import Derived, DerivedOperator, Formulas, listed
+from .functions import expanded, sized
+from .tree import (
+    LENGTH,
+    Call,
+    Choice,
+    IsMissing,
+    Name,
+    Number,
+    OfRow,
+    Tree,
+    exchanged,
+    in_order,
+    names,
+)
 
 _ZERO = Number(0)
-
-
-@dataclass(frozen=True)
-class DerivedOperator:
-    """One that no entry declares; of its results the expressions."""
-
-    func: Schema
-    results: tuple[Tree, ...]
-    doc: str
-    dtypes: tuple[Dtype, ...] = ()  # of the results, where they are not those of the expressions
-    is_composite: bool = False  # it differentiates as the operators that it is made of
-
-
-@dataclass
-class Derived:
-    """What follows from an expression."""
-
-    operators: list[DerivedOperator] = field(default_factory=list)
-    formulas: list[tuple[Schema, list[Lines], tuple[bool, ...]]] = field(default_factory=list)
-
-    def derivatives(self, place: Location) -> Iterator[Derivative]:
-        """The formulas as entries of derivatives.yaml, which stand where the expression does."""
-        for func, lines, smooth in self.formulas:
-            made = tuple(Formula(n, text, place, (place,) * len(n)) for n, text in lines)
-            flags = tuple(Flag(str(is_smooth), place) for is_smooth in smooth)
-            known = flags if len(smooth) > 1 else None
-            yield Derivative(place, func, known, dispatch=(("Default", made),))
 
 
 def derived_operators(
@@ -96,6 +78,9 @@ class _Deriving:
         self.grads = [self._given(n, tree) for n, tree in zip(one, self.results)]
         of = self._sum_of_gradients(dict(zip(self.grads, self.results)), self.tensors)
         self.gradients = {name: tree for name, tree in of.items() if tree is not None}
+        if self.has_rows and (len(self.grads) > 1 or self.of_rows.issuperset(self.grads)):
+            made = self._as_long(self.gradients.values(), self.results)
+            self.gradients = dict(zip(self.gradients, made))
         self.saved = self._save_result(results)
 
     def run(self) -> Derived:
@@ -248,7 +233,7 @@ class _Deriving:
         return {name: self._given(f"{name}_tangent", self._named(name)) for name in arguments}
 
     def _along(
-        self, results: Iterable[Tree], tangents: Mapping[str, str]
+        self, results: Collection[Tree], tangents: Mapping[str, str]
     ) -> tuple[tuple[Tree, ...], list[str]]:
         """The tangents of results, and the arguments that are those of the arguments."""
         values: dict[str, Tree] = {}
@@ -259,10 +244,20 @@ class _Deriving:
             values[name] = own if is_there else Choice(IsMissing(given), _ZERO, own)
             arguments.append(f"Tensor{'' if is_there else '?'} {given}")
         rows = self._rows()
-        trees = tuple(
-            self._like(simplified(tangent(tree, values, rows) or _ZERO), tree) for tree in results
-        )
-        return trees, arguments
+        found = tuple(simplified(tangent(tree, values, rows) or _ZERO) for tree in results)
+        made = (self._like(tree, result) for tree, result in zip(found, results))
+        return self._as_long(made, results, tangents), arguments
+
+    def _as_long(
+        self, derived: Iterable[Tree], results: Iterable[Tree], tangents: Mapping[str, str] = {}
+    ) -> tuple[Tree, ...]:
+        """What follows from results, with all tensors that those broadcast, or their tangents."""
+        trees = list(derived)
+        for tensor in tensors(self.all_kinds, *results) if trees else ():
+            own = tangents.get(tensor.name, "") if self.kinds.get(tensor.name) == "tensor" else ""
+            if not {tensor, self._named(own)} & {*in_order(*trees)}:
+                trees[0] = sized(trees[0], tensor)
+        return tuple(trees)
 
     def _like(self, tree: Tree, result: Tree) -> Tree:
         """A tangent of as many elements as the result."""

@@ -81,7 +81,7 @@ def _dtype(tree: Tree, made: Mapping[Tree, Dtype], kinds: Mapping[str, str]) -> 
         return Dtype(is_bool=True)
     if function.gives_integers or function.kind == "positions":
         return Dtype(least=Category.INTEGER)
-    if function.kind in ("element", "copies"):
+    if function.kind in ("element", "copies", "sizes"):
         return made[tree.arguments[0]]
     found = _promoted(*(made[part] for part in tree.arguments))
     least = Category.FLOAT if function.is_real else found.least

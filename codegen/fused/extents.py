@@ -42,4 +42,12 @@ def _extent(tree: Tree, known: Mapping[Tree, Extent], kinds: Mapping[str, str]) 
     function = functions()[tree.function]
     if function.is_reduction:
         return Extent.ROW
+    if function.kind == "sizes":
+        return known[tree.arguments[0]]
     return Extent.ELEMENT if function.makes_row else max(known[a] for a in tree.arguments)
+
+
+def tensors(kinds: Mapping[str, str], *trees: Tree) -> list[Name | OfRow]:
+    """The tensors that expressions read."""
+    named = (part for part in in_order(*trees) if isinstance(part, (Name, OfRow)))
+    return [part for part in named if kinds[part.name].startswith("tensor")]

@@ -1,16 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The text of formulas that call the operators of derivatives."""
+"""What follows from an expression: operators, and the text of formulas that call them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ..errors import Location
 from ..schema.schema import Schema
-from ..spec.model import NON_DIFFERENTIABLE
+from ..spec.model import NON_DIFFERENTIABLE, Derivative, Flag, Formula
+from .dtypes import Dtype
 from .entries import MASK
+from .tree import Tree
 
 Lines = tuple[tuple[str, ...], str]  # of a formula: its names and its text
+
+
+@dataclass(frozen=True)
+class DerivedOperator:
+    """One that no entry declares; of its results the expressions."""
+
+    func: Schema
+    results: tuple[Tree, ...]
+    doc: str
+    dtypes: tuple[Dtype, ...] = ()  # of the results, where they are not those of the expressions
+    is_composite: bool = False  # it differentiates as the operators that it is made of
+
+
+@dataclass
+class Derived:
+    """What follows from an expression."""
+
+    operators: list[DerivedOperator] = field(default_factory=list)
+    formulas: list[tuple[Schema, list[Lines], tuple[bool, ...]]] = field(default_factory=list)
+
+    def derivatives(self, place: Location) -> Iterator[Derivative]:
+        """The formulas as entries of derivatives.yaml, which stand where the expression does."""
+        for func, lines, smooth in self.formulas:
+            made = tuple(Formula(n, text, place, (place,) * len(n)) for n, text in lines)
+            flags = tuple(Flag(str(is_smooth), place) for is_smooth in smooth)
+            known = flags if len(smooth) > 1 else None
+            yield Derivative(place, func, known, dispatch=(("Default", made),))
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,9 @@ def joins_conditions(tree: Call) -> bool:
     return tree.function in ("and", "or", "not")
 
 
+_SUM = "kSum"
+
+
 @functools.cache
 def _named(kind: str, reduces: str = "") -> str:
     """The first function of a kind."""
@@ -154,9 +157,18 @@ def positions() -> Tree:
 
 
 def summed(row: Tree) -> Tree:
-    return Call(_named("reduction", "kSum"), (row,))
+    return Call(_named("reduction", _SUM), (row,))
+
+
+def is_sum(call: Call) -> bool:
+    return functions()[call.function].reduces == _SUM
 
 
 def expanded(number: Tree, like: Tree) -> Tree:
     """A row of one number, as long as another."""
     return Call(_named("copies"), (number, like))
+
+
+def sized(value: Tree, like: Tree) -> Tree:
+    """A value, in a call whose sizes are those of another too."""
+    return Call(_named("sizes"), (value, like))

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from ..errors import Errors
 from ..schema.schema import OperatorName
 from ..spec.model import Derivative, DispatchEntry, Operator
-from .derived import Derived, derived_operators
+from .derived import derived_operators
 from .entries import MASK, Expressions, expressions_of, key_of, lines_of, made, mask_of
+from .formula_text import Derived
 
 _COMPOSITE = "CompositeImplicitAutograd"
 _STRUCTURED_KEYS = ("CPU", "CUDA")

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Mapping
 
 from .extents import Extent, extents
-from .functions import functions, positions
+from .functions import functions, is_sum, positions
 from .reading import read
 from .tree import ELEMENT, LENGTH, Call, Name, Tree, in_order, replaced, with_parts
 
@@ -23,6 +23,8 @@ def of_primitives(tree: Tree, kinds: Mapping[str, str]) -> Tree:
                 found = of_primitives(equal, kinds)
             elif found.function == ELEMENT:
                 found = _element(*found.arguments, kinds)
+            elif functions()[found.function].reduces:
+                found = _reduced(found, kinds)
         made[part] = found
     return made[tree]
 
@@ -53,6 +55,14 @@ def _equal(name: str) -> Tree | None:
     for argument in function.arguments[1:] if function.is_reduction else ():
         known[argument] = "Scalar"
     return read(function.equals, known, of_rows=frozenset()) if function.equals else None
+
+
+def _reduced(call: Call, kinds: Mapping[str, str]) -> Tree:
+    """A reduction, of a row that may be one number for all of its elements."""
+    (row,) = call.arguments
+    if extents(kinds, row)[row] is Extent.ELEMENT:
+        return call
+    return Call("*", (row, Name(LENGTH))) if is_sum(call) else row
 
 
 def _element(row: Tree, index: Tree, kinds: Mapping[str, str]) -> Tree:

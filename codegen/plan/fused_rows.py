@@ -37,4 +37,5 @@ class RowsPlan:
     conditions: tuple[Tree, ...]
     inlined: frozenset[Tree]  # what is computed only where it is chosen
     row_results: tuple[bool, ...]  # whether rows have one number of a result
+    may_be_inputs: tuple[bool, ...]  # whether a result may be an argument itself
     is_empty_refused: bool  # a row without elements has no result

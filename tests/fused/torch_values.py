@@ -16,6 +16,7 @@ FUNCTIONS = {
     "log_sigmoid": F.logsigmoid, "silu": F.silu, "gelu": F.gelu, "mish": F.mish,
     "gelu_tanh": functools.partial(F.gelu, approximate="tanh"), "softplus": F.softplus,
     "hardswish": F.hardswish, "lerp": torch.lerp, "detach": torch.Tensor.detach,
+    "broadcast_with": lambda x, like: torch.broadcast_tensors(x, like)[0],
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ CALLS = {
     "rotate": ([(3, 4), (3, 4), (4,)], {}),
     "powered": ([(3, 4)], {"n": 3, "twice": True}),
     "same": ([(3, 4)], {}),
+    "stepped": ([(3, 1), (4,)], {}),
     "wrapped": ([(3, 4), (4,)], {}),
 }
 
@@ -42,6 +43,17 @@ def test_first_derivatives_are_those_of_numbers(pointwisetest, name):
         check_batched_grad=True,
         check_batched_forward_grad=True,
     )
+
+
+def test_a_tangent_has_the_sizes_of_the_result(pointwisetest):
+    """Also where what the argument broadcasts with has no gradient, and no tangent."""
+    (x, y), _ = leaves("stepped")
+    for other in (y.detach(), y.detach().float()):
+        results = [
+            torch.func.jvp(lambda x, f=f: f(x, other), (x.detach(),), (torch.ones_like(x),))
+            for f in (pointwisetest.stepped, written.stepped)
+        ]
+        assert_close(*results)
 
 
 @pytest.mark.parametrize("name", CALLS)

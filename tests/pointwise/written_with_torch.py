@@ -39,6 +39,10 @@ def powered(x, n, twice=False):
     return 2 * x**n if twice else x**n
 
 
+def stepped(x, y):
+    return x * x + torch.floor(y)
+
+
 def same(x):
     return x.clone()
 

@@ -22,8 +22,27 @@ def cross_entropy(input, target, ignore_index=-100, label_smoothing=0.0):
     return loss.reshape(target.shape)
 
 
-# By name: the function, and what its arguments are: E has rows, W belongs to all rows, S has one
-# number for each row, I one integer.
+def shifted(x, y):
+    total = x + y.floor()
+    return total, (x > y.mean(-1, keepdim=True)).expand(total.shape)
+
+
+def apart(x, y, s):
+    return (x * x + y.floor()).sum(-1) + s.floor(), (x + y.floor()).mean(-1)
+
+
+def chosen(x, index, ignored=-100):
+    is_there = index != ignored
+    at = x.gather(-1, index.where(is_there, 0).unsqueeze(-1)).squeeze(-1)
+    return (
+        torch.where(is_there, at, 0),
+        torch.where(is_there & (at > 0), 2 * x.sum(-1), 0),
+        torch.where(is_there & ~(at < 0), at * at + 1, -1),
+    )
+
+
+# By name: the function, and what its arguments are: E has rows, C has rows of one element that
+# broadcast, W belongs to all rows, S has one number for each row, I one integer.
 WITH_TORCH = {
     "rms_norm": (lambda x, w=None: F.rms_norm(x, x.shape[-1:], w, 1e-6), "EW"),
     "layer_norm": (lambda x, w=None, b=None: F.layer_norm(x, x.shape[-1:], w, b), "EWW"),
@@ -35,6 +54,11 @@ WITH_TORCH = {
     "l2_normalize": (lambda x: F.normalize(x, dim=-1), "E"),
     "scaled": (lambda x, s: x * s.unsqueeze(-1) - x.amax(-1, keepdim=True), "ES"),
     "largest": (lambda x: (x.amax(-1), x.argmax(-1), x.gt(0).sum(-1)), "E"),
+    "shifted": (shifted, "CW"),
+    "same": (lambda x, y, s: (y.expand(x.shape), s * 1, s * (x.shape[-1] + 1)), "EES"),
+    "apart": (apart, "CWS"),
+    "chosen": (chosen, "EI"),
+    "element": (lambda x, i: x.gather(-1, i.unsqueeze(-1)).squeeze(-1), "EI"),
     "moments": (lambda x: (x.sum(-1), x.var(-1), x.amin(-1)), "E"),
 }
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
@@ -45,7 +69,7 @@ def arguments_of(name, rows, length, dtype=torch.float64, requires_grad=False):
     generator = torch.Generator().manual_seed(3)
     found = []
     for kind in WITH_TORCH[name][1]:
-        size = {"E": (*rows, length), "W": (length,), "S": rows, "I": rows}[kind]
+        size = {"E": (*rows, length), "C": (*rows, 1), "W": (length,), "S": rows, "I": rows}[kind]
         if kind == "I":
             found.append(torch.randint(0, length, size, generator=generator))
         else:

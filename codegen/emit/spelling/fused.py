@@ -19,7 +19,7 @@ from ...fused.tree import (
     OfRow,
     Tree,
     in_order,
-)  # fmt: skip
+)
 from ...plan.fused import FusedPlan, Shared
 
 # Powers as ATen computes them.

@@ -22,7 +22,7 @@ static constexpr bool are_read[] = {$are_read}, of_rows[] = {$of_rows};
 static constexpr bool indices[] = {$indices};
 static constexpr int slots[] = {$slots}, length_slot = $length;
 static constexpr bool uses_positions = $positions, refuses_empty = $refuses;
-static constexpr bool row_results[] = {$row_results};
+static constexpr bool row_results[] = {$row_results}, may_be_inputs[] = {$may_be_inputs};
 static constexpr bool reads[][inputs] = {$reads};
 static constexpr bool uses_row[][numbers_of_row + 1] = {$uses_row};
 static constexpr bool makes[][results] = {$makes};
@@ -59,6 +59,9 @@ C10_HOST_DEVICE C10_ALWAYS_INLINE static void elements(
   $statements
 }
 """
+
+# Of conditions of a row the second is not asked for where the first decides.
+_JOINING = {"and": "&&", "or": "||"}
 
 
 class RowStatements(Statements):
@@ -97,6 +100,9 @@ class RowStatements(Statements):
             row, index = part.arguments
             assert isinstance(row, Name) and isinstance(index, OfRow)
             return f"given.element({self.places[row.name]}, {self.places[index.name]})"
+        if isinstance(part, Call) and part.function in _JOINING:
+            left, right = map(self.condition, part.arguments)
+            return f"{left} {_JOINING[part.function]} {right}"
         if isinstance(part, Choice) and part.condition not in self.known:
             of = self.condition if is_condition(part) else self.number
             return f"{self.condition(part.condition)} ? {of(part.then)} : {of(part.other)}"
@@ -151,6 +157,7 @@ def members(plan: FusedPlan, rows: RowsPlan) -> list[str]:
         positions=_word(rows.uses_positions),
         refuses=_word(rows.is_empty_refused),
         row_results=_bools(rows.row_results),
+        may_be_inputs=_bools(rows.may_be_inputs),
         reads=_table(rows, lambda one: (name in one.reads for name in names)),
         uses_row=_table(
             rows, lambda one: (i in one.uses_row for i in range(len(rows.numbers) + 1))

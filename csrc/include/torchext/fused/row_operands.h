@@ -24,10 +24,11 @@ struct RowOperator {
   size_t results;
   size_t numbers;
   size_t conditions;
-  const bool* are_read;    // inputs of which more counts than whether they are there
-  const bool* of_rows;     // those that rows have one number of
-  const bool* indices;     // those of them that choose an element
-  const bool* row_results; // results that rows have one number of
+  const bool* are_read;      // inputs of which more counts than whether they are there
+  const bool* of_rows;       // those that rows have one number of
+  const bool* indices;       // those of them that choose an element
+  const bool* row_results;   // results that rows have one number of
+  const bool* may_be_inputs; // those that may be an argument itself
   bool refuses_empty;
   bool uses_length;
   bool uses_positions;
@@ -51,6 +52,7 @@ constexpr RowOperator described() {
       Op::of_rows,
       Op::indices,
       Op::row_results,
+      Op::may_be_inputs,
       Op::refuses_empty,
       Op::length_slot >= 0,
       Op::uses_positions,
@@ -174,6 +176,16 @@ inline bool is_integral(const RowOperator& op, const at::Tensor& tensor, size_t 
   return op.of_rows[input] && c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
 }
 
+/// Rows of a length, which reductions see whole.
+inline at::Tensor as_long(const at::Tensor& rows, const c10::SymInt& length) {
+  if (TORCH_GUARD_OR_FALSE(rows.sym_size(-1).sym_eq(length))) {
+    return rows;
+  }
+  c10::SymDimVector sizes(rows.sym_sizes().begin(), rows.sym_sizes().end());
+  sizes.back() = length;
+  return rows.expand_symint(sizes);
+}
+
 /// The expression, written with ATen's operators.
 inline RowResults composite_rows(
     const RowOperator& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
@@ -187,7 +199,7 @@ inline RowResults composite_rows(
     if (has[i] && op.are_read[i]) {
       const at::Tensor& tensor = *arguments.tensors[i];
       const at::Tensor own = tensor.to(is_integral(op, tensor, i) ? at::kLong : computed);
-      inputs[i] = op.of_rows[i] ? own.unsqueeze(-1) : own;
+      inputs[i] = op.of_rows[i] ? own.unsqueeze(-1) : as_long(own, sizes.length);
     }
   }
   for (size_t i = 0; i < op.numbers; ++i) {
@@ -206,6 +218,9 @@ inline RowResults composite_rows(
   RowResults found(op.results);
   for (size_t i = 0; i < op.results; ++i) {
     if (wanted[i]) {
+      if (op.may_be_inputs[i] && !results[i].is_number()) {
+        results[i] = results[i].tensor().clone(at::MemoryFormat::Contiguous);
+      }
       const bool is_column =
           op.row_results[i] && results[i].tensor().defined() && results[i].tensor().dim() > 0;
       const Value value =
