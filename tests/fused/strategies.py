@@ -42,3 +42,27 @@ def _deeper(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 EXPRESSIONS = st.recursive(_LEAVES, _deeper, max_leaves=12)
+
+
+_REDUCTIONS = ["sum", "mean", "amax", "amin", "var", "logsumexp"]
+_OF_ONE = ["tanh", "sigmoid", "sin", "softmax", "log_softmax", "abs", "relu"]
+
+
+def _with_rows(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        st.builds(lambda a, s, b: f"({a}) {s} ({b})", inner, st.sampled_from("+-*"), inner),
+        st.builds(lambda f, a: f"{f}({a})", st.sampled_from(_OF_ONE), inner),
+        st.builds(lambda f, a: f"{f}({a})", st.sampled_from(_REDUCTIONS), inner),
+        st.builds(lambda a: f"({a})[i]", inner),
+        st.builds(
+            lambda a, c, b: f"({a}) if {c} else ({b})", inner, _conditions(inner), inner
+        ),
+    )  # fmt: skip
+
+
+# Of x and y, which have rows, s[..., None], of which each row has one, and an index i.
+ROWS = st.recursive(
+    st.sampled_from(["x", "y", "x", "s[..., None]", "0.5", "2", "n", "arange(n)"]),
+    _with_rows,
+    max_leaves=10,
+)

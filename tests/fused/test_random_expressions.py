@@ -10,12 +10,14 @@ import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from strategies import EXPRESSIONS, NAMES
+from strategies import EXPRESSIONS, NAMES, ROWS
 from torch_values import value_of
 
-from codegen.fused.derivatives import gradients
+from codegen.fused.derivatives import Rows, gradients, tangent
+from codegen.fused.extents import Extent, extent
 from codegen.fused.reading import Mistake, read
-from codegen.fused.tree import text
+from codegen.fused.rows import of_primitives
+from codegen.fused.tree import names, text
 
 KINDS = dict.fromkeys(NAMES, "tensor")
 ONES = torch.ones(30, dtype=torch.float64)
@@ -90,6 +92,84 @@ def test_gradients_are_expressions_which_have_gradients(expression):
         if first is not None:
             assert is_read_again(first, known)
             compare(first, gradients({"again": first}, known), given, "again")
+
+
+ROW_KINDS = {"x": "tensor", "y": "tensor", "s": "tensor", "i": "tensor", "n": "int"}
+OF_ROWS = frozenset({"s", "i"})
+
+
+def of_rows():
+    generator = torch.Generator().manual_seed(11)
+    x, y, s = (
+        torch.randn(size, generator=generator, dtype=torch.float64) for size in ((3, 5), (3, 5), 3)
+    )
+    return {"x": x, "y": y, "s": s, "i": torch.tensor([4, 0, 2]), "n": 5}
+
+
+def is_near(mine, other, rounding):
+    close = (mine - other).abs() <= 1e-9 * other.abs() + 1e4 * rounding + 1e-9
+    return (close | ~mine.isfinite() | ~other.isfinite()).all()
+
+
+def compare_rows(tree, rows, given):
+    """Values, gradients and the tangent of an expression of rows, and autograd's."""
+    wanted = [name for name in names(tree) if name in "xys"]
+    moves = {n: given[n] * (1 + 4e-16) for n in wanted}
+    is_row = extent(tree, ROW_KINDS) is not Extent.ELEMENT
+    shape = (3,) if is_row else (3, 5)
+
+    def value(part, of):
+        found = value_of(part, of)
+        return found[..., 0] if is_row else found.expand(shape)
+
+    leaves = {n: given[n].clone().requires_grad_() for n in wanted}
+    result = value(tree, {**given, **leaves})
+    simple = value(of_primitives(tree, ROW_KINDS), given)
+    assert is_near(simple, result.detach(), (value(tree, {**given, **moves}) - result).abs())
+    if not result.requires_grad:
+        assert not any(gradients({"grad": tree}, wanted, rows).values())
+        return
+    grad = torch.linspace(0.5, 1.5, result.numel(), dtype=torch.float64).reshape(shape)
+    expected = torch.autograd.grad(result, list(leaves.values()), grad, allow_unused=True)
+    found = gradients({"grad": tree}, wanted, rows)
+    directions = {f"{n}_t": torch.sin(given[n]) for n in wanted}
+    along = 0.0
+    for name, torchs in zip(wanted, expected, strict=True):
+        own, torchs = found[name], torch.zeros_like(given[name]) if torchs is None else torchs
+        along = along + (torchs * directions[f"{name}_t"]).sum()
+        if own is None:
+            assert not torchs.nan_to_num().any()
+            continue
+        mine, moved_too = (value_of(own, {**g, "grad": grad}) for g in (given, {**given, **moves}))
+        if name == "s":
+            mine, moved_too = mine[..., 0], moved_too[..., 0]
+        assert is_near(mine, torchs, (mine - moved_too).abs()), (name, text(own), mine, torchs)
+    own = tangent(tree, {n: rows.named(f"{n}_t") for n in wanted}, rows)
+    if own is not None:
+        mine, moved_too = (
+            (value(own, {**g, **directions}) * grad).sum() for g in (given, {**given, **moves})
+        )
+        assert is_near(mine, along, (mine - moved_too).abs() + 1e-9), (text(own), mine, along)
+
+
+@ANY
+@given(ROWS)
+def test_values_and_derivatives_of_rows_are_autograds(expression):
+    try:
+        tree = read(expression, ROW_KINDS, of_rows=OF_ROWS)
+    except Mistake as mistake:
+        assert "is one number, and no row" in mistake.message or "no number" in mistake.message
+        return
+    used = [name for name in names(tree) if name in "xys"]
+    if not used or extent(tree, ROW_KINDS) is Extent.CALL or not {"x", "y"} & {*names(tree)}:
+        return
+    assert read(text(tree), ROW_KINDS, of_rows=OF_ROWS) == tree
+    more = {f"{n}_t": "tensor" for n in "xys"}
+    is_row = extent(tree, ROW_KINDS) is Extent.ROW
+    rows = Rows(
+        {**ROW_KINDS, **more, "grad": "tensor"}, OF_ROWS | {"s_t"} | ({"grad"} if is_row else set())
+    )
+    compare_rows(tree, rows, of_rows())
 
 
 @ANY

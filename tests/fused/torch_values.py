@@ -30,7 +30,7 @@ OF_ROWS = {
     "logsumexp": lambda x: x.logsumexp(-1, keepdim=True),
     "argmax": lambda x: x.argmax(-1, keepdim=True),
     "count": lambda x: x.count_nonzero(-1).unsqueeze(-1),
-    "arange": torch.arange,
+    "arange": lambda n: torch.arange(n, dtype=torch.float64),
     "softmax": lambda x: x.softmax(-1),
     "log_softmax": lambda x: x.log_softmax(-1),
     "expand_as": lambda x, like: x.expand(like.shape),
