@@ -8,7 +8,7 @@ The packages, each of which imports only what stands before it:
     errors      where a mistake is, and how all of a run are collected
     schema      the signature of an operator, as PyTorch's dispatcher has it
     spec        the two YAML languages: a record an entry, and the reader of files
-    fused       expressions of elements, their derivatives, and the operators that follow from them
+    fused       expressions of elements and rows, their derivatives, and what follows from them
     cpp         how C++ is spelled: names, types, defaults, templates, the folding of lines
     output      generated files as values, and the one place that touches the disk
     plan        what will be generated, as plain values
