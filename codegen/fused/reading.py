@@ -146,7 +146,8 @@ class _Reader:
             if not isinstance(found, OfRow):
                 raise self.mistake(node, "'[..., None]' stands behind the name of a tensor")
             return found
-        row, index = self.value(node.value), self.value(node.slice)
+        row = self.value(node.value)
+        index = self.value(node.slice) if isinstance(node.slice, ast.Name) else None
         if not isinstance(index, OfRow):
             message = "an index is the name of a tensor that has one integer for each row"
             raise self.mistake(node.slice, message)

@@ -164,7 +164,7 @@ MISTAKES = {
     "arange(3) * x": (0, "a row has n elements"),
     "var(x, s)": (0, "'correction' is one number for all rows"),
     "gather(x, i)": (0, "'gather' is no function of an expression"),
-    "x[:3]": (2, "':3' means nothing here"),
+    "x[:3]": (2, "an index is the name of a tensor"),
 }
 
 

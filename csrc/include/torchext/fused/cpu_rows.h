@@ -7,9 +7,8 @@
 #pragma once
 
 #include <torchext/fused/cpu_loops.h>
-#include <torchext/fused/rows.h>
+#include <torchext/fused/reduce.h>
 
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -17,17 +16,6 @@ namespace torchext {
 inline namespace v1 {
 namespace fused {
 inline namespace CPU_CAPABILITY {
-
-template <Reduce how, typename V>
-C10_ALWAYS_INLINE V reduced(V a, V b) {
-  if constexpr (how == Reduce::kSum) {
-    return Primitives<V>::add(a, b);
-  } else if constexpr (how == Reduce::kLargest) {
-    return Primitives<V>::maximum(a, b);
-  } else {
-    return Primitives<V>::minimum(a, b);
-  }
-}
 
 /// The parts of a vector.
 template <typename V>
@@ -87,13 +75,6 @@ struct Lanes<at::vec::Vectorized<T>> {
     return found[0];
   }
 };
-
-/// What changes no value that it is reduced with.
-template <Reduce how, typename S>
-constexpr S neutral() {
-  constexpr S infinity = std::numeric_limits<S>::infinity();
-  return how == Reduce::kSum ? S(0) : how == Reduce::kLargest ? -infinity : infinity;
-}
 
 /// One call of an expression over rows of elements of type T.
 template <typename Op, typename T>

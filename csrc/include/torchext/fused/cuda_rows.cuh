@@ -7,6 +7,7 @@
 #pragma once
 
 #include <torchext/fused/cuda_loops.cuh>
+#include <torchext/fused/reduce.h>
 #include <torchext/fused/row_operands.h>
 
 #include <limits>
@@ -24,24 +25,6 @@ constexpr int kWarps = kThreads / kWarp;
 template <size_t... index, typename F>
 C10_DEVICE C10_ALWAYS_INLINE void each(std::index_sequence<index...> /*of*/, const F& function) {
   (function(std::integral_constant<size_t, index>()), ...);
-}
-
-template <Reduce how, typename S>
-C10_DEVICE C10_ALWAYS_INLINE S reduced_on_device(S a, S b) {
-  if constexpr (how == Reduce::kSum) {
-    return Primitives<S>::add(a, b);
-  } else if constexpr (how == Reduce::kLargest) {
-    return Primitives<S>::maximum(a, b);
-  } else {
-    return Primitives<S>::minimum(a, b);
-  }
-}
-
-/// What changes no value that it is reduced with.
-template <Reduce how, typename S>
-C10_DEVICE C10_ALWAYS_INLINE S neutral_on_device() {
-  constexpr S infinity = std::numeric_limits<S>::infinity();
-  return how == Reduce::kSum ? S(0) : how == Reduce::kLargest ? -infinity : infinity;
 }
 
 /// One call of an expression over rows of elements of type T, as a kernel is given it.
@@ -130,7 +113,7 @@ struct RowOnDevice {
   template <size_t index, size_t... term>
   C10_DEVICE C10_ALWAYS_INLINE void one(S* of_row, std::index_sequence<term...> /*of*/) {
     S totals[sizeof...(term) + 1];
-    ((totals[term] = neutral_on_device<Op::reduction[index][term].how, S>()), ...);
+    ((totals[term] = neutral<Op::reduction[index][term].how, S>()), ...);
     const int64_t step = int64_t(blockDim.x) * width;
     for (int64_t at = int64_t(threadIdx.x) * width; at < call.length; at += step) {
       P loaded[Op::inputs + 1], stored[Op::results];
@@ -174,9 +157,7 @@ struct RowOnDevice {
             kept[int64_t(i) * call.length + at + j] = of_element[i];
           }
         });
-        ((totals[term] =
-              reduced_on_device<Op::reduction[index][term].how>(totals[term], terms[term])),
-         ...);
+        ((totals[term] = reduced<Op::reduction[index][term].how>(totals[term], terms[term])), ...);
         each(Results(), [&](auto i) {
           if constexpr (Op::makes[index][i]) {
             stored[i].values[j] = static_cast<T>(made[i]);
@@ -200,7 +181,7 @@ struct RowOnDevice {
   C10_DEVICE S of_warp(S value) const {
 #pragma unroll
     for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-      value = reduced_on_device<how>(value, __shfl_xor_sync(0xffffffffu, value, distance));
+      value = reduced<how>(value, __shfl_xor_sync(0xffffffffu, value, distance));
     }
     return value;
   }
@@ -216,7 +197,7 @@ struct RowOnDevice {
       }
       __syncthreads();
       const int lane = threadIdx.x % kWarp;
-      value = of_warp<how>(lane < kWarps ? shared[lane] : neutral_on_device<how, S>());
+      value = of_warp<how>(lane < kWarps ? shared[lane] : neutral<how, S>());
     }
     return value;
   }
@@ -288,7 +269,7 @@ bool has_wide_rows(at::TensorIteratorBase& iter, const RowCall& told) {
 }
 
 template <typename Op, typename T>
-void run_rows(const RowOperator& op, at::TensorIteratorBase& iter, const RowCall& told) {
+void run_rows(at::TensorIteratorBase& iter, const RowCall& told) {
   using OnDevice = RowsOnDevice<Op, T>;
   OnDevice call{};
   call.length = told.length;
@@ -340,12 +321,10 @@ void run_rows(const RowOperator& op, at::TensorIteratorBase& iter, const RowCall
 template <typename Op, c10::ScalarType... dtypes>
 void run_rows(
     at::ScalarType common,
-    const RowOperator& op,
     at::TensorIteratorBase& iter,
     const RowCall& told,
     Types<dtypes...> /*of*/) {
-  ((common == dtypes ? run_rows<Op, c10::impl::ScalarTypeToCPPTypeT<dtypes>>(op, iter, told)
-                     : void()),
+  ((common == dtypes ? run_rows<Op, c10::impl::ScalarTypeToCPPTypeT<dtypes>>(iter, told) : void()),
    ...);
 }
 
@@ -357,7 +336,7 @@ RowResults rows_on_cuda(const Arguments& arguments, at::ArrayRef<bool> wanted) {
       wanted,
       [](at::ScalarType common, auto& iter, const RowCall& told) {
         if (iter.numel() > 0) {
-          run_rows<Op>(common, described<Op>(), iter, told, typename Op::Types());
+          run_rows<Op>(common, iter, told, typename Op::Types());
         }
       });
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How many values become one, on the CPU and on CUDA. Always inlined: code that is compiled for
+// several instruction sets must not share it.
+#pragma once
+
+#include <torchext/fused/functions.h>
+#include <torchext/fused/rows.h>
+
+#include <limits>
+
+namespace torchext {
+inline namespace v1 {
+namespace fused {
+
+template <Reduce how, typename V>
+C10_HOST_DEVICE C10_ALWAYS_INLINE V reduced(V a, V b) {
+  if constexpr (how == Reduce::kSum) {
+    return Primitives<V>::add(a, b);
+  } else if constexpr (how == Reduce::kLargest) {
+    return Primitives<V>::maximum(a, b);
+  } else {
+    return Primitives<V>::minimum(a, b);
+  }
+}
+
+/// What changes no value that it is reduced with.
+template <Reduce how, typename S>
+C10_HOST_DEVICE C10_ALWAYS_INLINE S neutral() {
+  constexpr S infinity = std::numeric_limits<S>::infinity();
+  return how == Reduce::kSum ? S(0) : how == Reduce::kLargest ? -infinity : infinity;
+}
+
+} // namespace fused
+} // namespace v1
+} // namespace torchext
