@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT))
 from codegen.analysis.library import RESERVED_NAMESPACES  # noqa: E402
 from codegen.cpp.types import argument_type  # noqa: E402
 from codegen.formula.attributes import ATTRIBUTES  # noqa: E402
+from codegen.fused.dtypes import CASTS  # noqa: E402
 from codegen.fused.functions import functions  # noqa: E402
 from codegen.fused.tree import ELEMENT, Call, Name, OfRow, text  # noqa: E402
 from codegen.schema.parser import parse_schema  # noqa: E402
@@ -582,7 +583,27 @@ element; they broadcast, and a result has a row for each row, or one dimension l
 | `x` | the elements of a tensor; one of size `[n]` belongs to all rows |
 | `x[..., None]` | the number that a tensor of one dimension less has for the row |
 | `x[index]` | one element: `index` is a tensor that has one integer for each row |
-| `n` | how many elements a row has |
+| `x[:n // 2]` | one of equal slices of an argument's rows, as `x[n // 3:2 * n // 3]` is too |
+| `n` | how many elements a row has; in a slice how many the argument has |
+| `cat(x, y)` | a result whose rows consist of others, all of one length |
+| `to(x, int8)` | a result in another dtype: {casts} |
+
+All rows and slices of one operator are equally long: an argument is used in slices of one length,
+or whole. None of them is copied. What is joined, and what is cast, is a whole result, computed in
+the precision that everything has, and rounded once as `torch.Tensor.to` rounds; integers and floats
+of 8 bits have no gradient.
+
+```yaml
+- func: silu_and_mul(Tensor input) -> Tensor
+  rows: silu(input[:n // 2]) * input[n // 2:]
+
+- func: quantize(Tensor input) -> (Tensor values, Tensor scale)
+  let:
+    scale: maximum(amax(abs(input)), 1e-10) / 127
+  rows:
+    - to(round(input / scale), int8)
+    - to(scale, float32)
+```
 
 An index that is no place of the row is an IndexError where the element is wanted; it is not, in
 
@@ -601,7 +622,7 @@ Everything is computed in floating point: `argmax` and `count` return int64, row
 contiguous. Other devices than the CPU and CUDA, batches of `vmap` and torch.compile run the ATen
 operators of the expression: there an index that is no place of the row makes NaN, and on CUDA a
 device-side assertion fails. The gradient of a tensor that was broadcast is summed by autograd. Not
-yet: slices of rows, casts of results, forms that are structured.
+yet: `prod`, complex numbers, forms that are structured.
 
 """
 
@@ -763,7 +784,7 @@ def _functions(of_rows: bool) -> str:
     """The functions of expressions, with the formulas of their gradients."""
     rows = []
     for name, function in functions().items():
-        if function.is_of_rows != of_rows:
+        if function.is_of_rows != of_rows or function.makes_result:
             continue
         arguments = tuple(map(Name, function.arguments))
         if name == ELEMENT:
@@ -797,7 +818,11 @@ def page() -> str:
         _without_effect(),
         _FORMS,
         _SHORT.format(keys=_short_keys(), rules=", ".join(f"`{rule}`" for rule in ITERATOR_RULES)),
-        _EXPRESSIONS.format(functions=_functions(False), of_rows=_functions(True)),
+        _EXPRESSIONS.format(
+            functions=_functions(False),
+            of_rows=_functions(True),
+            casts=", ".join(f"`{dtype}`" for dtype in CASTS),
+        ),
         _STRUCTURED,
         _KERNELS.format(types=_types()),
         _RULES,

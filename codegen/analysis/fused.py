@@ -10,7 +10,7 @@ from ..cpp import names as cpp_names
 from ..fused.dtypes import Category, compared
 from ..fused.entries import Expressions
 from ..fused.extents import Extent, extents
-from ..fused.functions import functions, joins_conditions
+from ..fused.functions import functions, joins_conditions, pieces
 from ..fused.rows import of_primitives
 from ..fused.tree import (
     LENGTH,
@@ -20,12 +20,13 @@ from ..fused.tree import (
     Name,
     Number,
     OfRow,
+    Slice,
     Tree,
     in_order,
     names,
     parts,
 )
-from ..plan.fused import FusedFunction, FusedInput, FusedPlan, Runs, Shared, Step
+from ..plan.fused import FusedFunction, FusedInput, FusedPlan, Place, Runs, Shared, Step
 from ..plan.kernels import KernelPlan, StructuredPlan
 from ..spec.dtypes import GROUPS
 from .fused_rows import rows_plan
@@ -48,43 +49,83 @@ def fused_plan(
 ) -> FusedPlan:
     """The plan of one form's expressions; form: the name of the functional one."""
     label = cpp_names.parameter_name
-    kinds, of_rows = expressions.kinds, expressions.of_rows
+    kinds, has_rows = expressions.kinds, expressions.of_rows is not None
     extent_of = extents(kinds, *expressions.results)
-    row_results = tuple(extent_of[r] is not Extent.ELEMENT for r in expressions.results)
-    read = frozenset(part.name for part in extent_of if isinstance(part, (Name, OfRow)))
-    results = tuple(of_primitives(tree, kinds) for tree in expressions.results)
-    expressions = dataclasses.replace(expressions, results=results)
-    tensors = {name: kind for name, kind in kinds.items() if kind in ("tensor", "tensor?")}
-    length = LENGTH if of_rows is not None else None
-    numbers = [n for n in kinds if n not in (*tensors, expressions.mask, length)]
+    read = frozenset(part for part in extent_of if isinstance(part, (Name, OfRow, Slice)))
+    inputs = tuple(_inputs(expressions, read))
+    places = tuple(_places(expressions.results))
+    row_results = tuple(
+        place.count == 1 and extent_of[expressions.results[place.result]] is not Extent.ELEMENT
+        for place in places
+    )
+    expressions = _in_pieces(expressions, places)
     shared, conditions = _shared(expressions)
-    calls = [part for part in in_order(*expressions.results) if isinstance(part, Call)]
-    exponents = {call.arguments[1] for call in calls if call.function == "**"}
+    exponents = _exponents(expressions)
     known = _known(expressions, conditions)
     before = {one.tree for one in (*shared, *conditions)} | known
     comparisons = compared(expressions.results, kinds)
     return FusedPlan(
         struct=cpp_names.handle_name(form),
-        inputs=tuple(FusedInput(n, label(n), kind == "tensor?") for n, kind in tensors.items()),
-        scalars=tuple((n, label(n)) for n in numbers),
+        inputs=inputs,
+        scalars=tuple((name, label(name)) for name in _numbers(expressions)),
         numbers=shared,
         conditions=conditions,
         results=expressions.results,
+        places=places,
         steps=tuple(_steps(expressions, shared, conditions)),
         known=known,
         dtypes=expressions.dtypes,
         common=expressions.common,
-        compared=tuple(d for d in comparisons if set(d.tensors) - (of_rows or set())),
+        compared=tuple(d for d in comparisons if set(d.tensors) - (expressions.of_rows or set())),
         range=_range(expressions),
         exponents=tuple(i for i, number in enumerate(shared) if number.tree in exponents),
         has_negative_power=any(isinstance(e, Number) and e.value < 0 for e in exponents),
         types=_types(expressions),
         mask=label(expressions.mask) if expressions.mask else None,
         functions=tuple(_functions(kernels, structured)),
-        rows=None
-        if of_rows is None
-        else rows_plan(expressions.results, row_results, kinds, (read, of_rows), before),
+        rows=rows_plan(expressions.results, row_results, kinds, read, before) if has_rows else None,
     )
+
+
+def _inputs(expressions: Expressions, read: frozenset[Tree]) -> Iterator[FusedInput]:
+    """The tensors of a call, and where slices of one are read, each of these."""
+    label = cpp_names.parameter_name
+    slices = sorted((part for part in read if isinstance(part, Slice)), key=lambda part: part.index)
+    for name, kind in expressions.kinds.items():
+        if kind in ("tensor", "tensor?"):
+            is_of_row = name in (expressions.of_rows or ())
+            whole = OfRow(name) if is_of_row else Name(name)
+            for tree in [part for part in slices if part.name == name] or [whole]:
+                yield FusedInput(name, tree, label(name), kind == "tensor?")
+
+
+def _numbers(expressions: Expressions) -> Iterator[str]:
+    """The arguments that are numbers."""
+    length = LENGTH if expressions.of_rows is not None else None
+    for name, kind in expressions.kinds.items():
+        if kind not in ("tensor", "tensor?") and name not in (expressions.mask, length):
+            yield name
+
+
+def _exponents(expressions: Expressions) -> set[Tree]:
+    calls = [part for part in in_order(*expressions.results) if isinstance(part, Call)]
+    return {call.arguments[1] for call in calls if call.function == "**"}
+
+
+def _in_pieces(expressions: Expressions, places: tuple[Place, ...]) -> Expressions:
+    """The expressions of the rows that results consist of."""
+    found = (piece for tree in expressions.results for piece in pieces(tree))
+    return dataclasses.replace(
+        expressions,
+        results=tuple(of_primitives(tree, expressions.kinds) for tree in found),
+        dtypes=tuple(expressions.dtypes[place.result] for place in places),
+    )
+
+
+def _places(results: Iterable[Tree]) -> Iterator[Place]:
+    for result, tree in enumerate(results):
+        count = len(pieces(tree))
+        yield from (Place(result, index, count) for index in range(count))
 
 
 def _shared(expressions: Expressions) -> tuple[tuple[Shared, ...], tuple[Shared, ...]]:

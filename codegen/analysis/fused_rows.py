@@ -20,6 +20,7 @@ from ..fused.tree import (
     Name,
     Number,
     OfRow,
+    Slice,
     Tree,
     in_order,
     parts,
@@ -31,13 +32,13 @@ def rows_plan(
     results: tuple[Tree, ...],
     row_results: tuple[bool, ...],
     kinds: Mapping[str, str],
-    inputs: tuple[frozenset[str], frozenset[str]],
+    read: frozenset[Tree],
     before: Set[Tree],
 ) -> RowsPlan:
     """The plan of results that are made of primitives; row_results: whether rows have one number of
-    a result; inputs: those that are read, and those of them that rows have one number of; before:
-    the parts that are known once a call."""
-    return _Rows(results, row_results, kinds, before).plan(*inputs)
+    a result; read: the inputs of which more counts than whether they are there; before: the parts
+    that are known once a call."""
+    return _Rows(results, row_results, kinds, before).plan(read)
 
 
 class _Rows:
@@ -91,7 +92,7 @@ class _Rows:
                 found.add(part)
         return found
 
-    def plan(self, read: frozenset[str], of_rows: frozenset[str]) -> RowsPlan:
+    def plan(self, read: frozenset[Tree]) -> RowsPlan:
         raw = [self._steps(index, set()) for index in range(self.count)]
         first: dict[Tree, int] = {}
         for index, steps in enumerate(raw):
@@ -106,7 +107,6 @@ class _Rows:
         kept = [part for part in self.order if part in slow and any(part in u for u in used)]
         return RowsPlan(
             read=read,
-            of_rows=of_rows,
             indices=frozenset(self._indices()),
             uses_positions=positions() in self.order,
             passes=tuple(
@@ -122,18 +122,16 @@ class _Rows:
             is_empty_refused=not all(map(is_sum, self.reductions)),
         )
 
-    def _indices(self) -> Iterable[str]:
+    def _indices(self) -> Iterable[Tree]:
         for part in self.order:
             if isinstance(part, Call) and part.function == ELEMENT:
-                index = part.arguments[1]
-                assert isinstance(index, OfRow)
-                yield index.name
+                yield part.arguments[1]
 
     def _pass(self, index: int, steps: list[Tree], used: set[Tree], kept: list[Tree]) -> Pass:
         return Pass(
             of_row=self._of_row(index),
             reads=tuple(
-                part.name for part in self.order if part in used and isinstance(part, Name)
+                part for part in self.order if part in used and isinstance(part, (Name, Slice))
             ),
             uses_row=tuple(i for i, part in enumerate(self.numbers) if part in used),
             uses_kept=tuple(i for i, part in enumerate(kept) if part in used),
@@ -202,7 +200,7 @@ def _outside(results: Iterable[Tree], before: Set[Tree]) -> list[Tree]:
 def _may_be_input(part: Tree) -> bool:
     if isinstance(part, Choice):
         return _may_be_input(part.then) or _may_be_input(part.other)
-    return isinstance(part, (Name, OfRow))
+    return isinstance(part, (Name, OfRow, Slice))
 
 
 def _is_reduction(part: Tree) -> bool:

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..cpp.template import fill
-from ..fused.dtypes import Category, Dtype
-from ..fused.tree import text
 from ..output import File, banner
 from ..plan.fused import FusedFunction, FusedPlan, Runs
 from ..plan.library import OperatorPlan, Plan
-from .spelling.fused import Statements, shared_value
-from .spelling.fused_rows import members
+from .spelling.fused import shared_value
+from .spelling.fused_struct import struct
 
 _HEADER = """
 $banner
@@ -41,32 +39,6 @@ $tables
 
 } // namespace loops
 } // namespace torchext::generated::$namespace
-"""
-
-_STRUCT = """
-// $location: $schema
-$expressions
-struct $struct {
-  static constexpr auto name = "$name";
-  static constexpr size_t inputs = $inputs, scalars = $scalars, numbers = $numbers;
-  static constexpr size_t conditions = $conditions, results = $results;
-  static constexpr const char* input_names[] = {$names};
-  static constexpr ::torchext::fused::Rule common = $common;
-  static constexpr ::torchext::fused::Rule rules[] = {$rules};
-  static constexpr std::array<::torchext::fused::Rule, $comparisons> compared = {$compared};
-  static constexpr int64_t least_number = $least, largest_number = $largest;
-  static constexpr std::array<size_t, $powers> exponents = {$exponents};
-  static constexpr bool has_negative_power = $negative, has_rows = $has_rows;
-  using Types = ::torchext::fused::Types<
-    $types>;
-
-  template <typename V>
-  $device void compute(const ::torchext::fused::$given<V>& given, V* results) {
-    using F = ::torchext::fused::Functions<V>;
-    $statements
-  }
-  $rows
-};
 """
 
 _TABLES = """
@@ -114,9 +86,6 @@ $body
 
 _CPU = ("DEFAULT", "AVX2", "AVX512")
 _LOOPS_OF = {False: ("Loops", "loops"), True: ("RowLoops", "row_loops")}
-_CATEGORIES = {
-    Category.BOOL: "kBool", Category.INTEGER: "kInteger", Category.FLOAT: "kFloat",
-}  # fmt: skip
 _BODIES = {
     Runs.STRUCTURED_META: (
         "build(fused::Operands<Op>(held.arguments()).with_result(maybe_get_output()));"
@@ -173,7 +142,7 @@ def emit(plan: Plan) -> Iterator[File]:
         _HEADER,
         banner=head,
         namespace=plan.namespace,
-        structs=_joined(_struct(plan.namespace, *structs[name]) for name in names),
+        structs=_joined(struct(plan.namespace, *structs[name]) for name in names),
         tables=_joined(_tables(capability, names) for capability in _CPU),
     )
     yield File(f"include/{plan.namespace}/fused.h", header, "header")
@@ -227,55 +196,6 @@ def _joined(blocks: Iterator[str]) -> str:
 def _tables(capability: str, names: Mapping[str, tuple[str, str]]) -> str:
     loops = [f"extern const {type_} {name};" for name, (type_, _) in names.items()]
     return fill(_TABLES, capability=capability, loops=loops)
-
-
-def _struct(namespace: str, op: OperatorPlan, plan: FusedPlan) -> str:
-    names = [result.name or "" for result in op.operator.func.returns]
-    return fill(
-        _STRUCT,
-        location=op.spec_line,
-        schema=op.schema,
-        expressions=[
-            f"//   {name + ' = ' if name else ''}{text(tree)}"
-            for name, tree in zip(names, plan.results)
-        ],
-        struct=plan.struct,
-        name=f"{namespace}::{op.operator.name.base}",
-        inputs=str(len(plan.inputs)),
-        names=[f'"{item.name}"' for item in plan.inputs],
-        scalars=str(len(plan.scalars)),
-        numbers=str(len(plan.numbers)),
-        conditions=str(len(plan.conditions)),
-        results=str(len(plan.results)),
-        common=_rule(plan, plan.common),
-        rules=[_rule(plan, dtype) for dtype in plan.dtypes],
-        comparisons=str(len(plan.compared)),
-        compared=_rules(plan, plan.compared),
-        least=str(plan.range[0]),
-        largest=str(plan.range[1]),
-        powers=str(len(plan.exponents)),
-        exponents=", ".join(map(str, plan.exponents)),
-        negative="true" if plan.has_negative_power else "false",
-        has_rows="true" if plan.rows else "false",
-        types=", ".join(f"c10::k{name}" for name in plan.types),
-        device="static" if plan.rows else "C10_HOST_DEVICE static",
-        given="GivenRows" if plan.rows else "Given",
-        statements=Statements(plan).of_all(),
-        rows=members(plan, plan.rows) if plan.rows else [],
-    )
-
-
-def _rules(plan: FusedPlan, dtypes: tuple[Dtype, ...]) -> str:
-    rules = ", ".join(_rule(plan, dtype) for dtype in dtypes)
-    return f"{{{rules}}}" if rules else ""
-
-
-def _rule(plan: FusedPlan, dtype: Dtype) -> str:
-    tensors = sum(1 << i for i, item in enumerate(plan.inputs) if item.name in dtype.tensors)
-    numbers = sum(1 << i for i, (name, _) in enumerate(plan.scalars) if name in dtype.numbers)
-    category = f"::torchext::fused::Category::{_CATEGORIES[dtype.least]}"
-    is_bool = "true" if dtype.is_bool else "false"
-    return f"{{{tensors}, {numbers}, {category}, {is_bool}}}"
 
 
 def _functions(

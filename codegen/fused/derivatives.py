@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from .constants import chosen, computed, joined, negated
 from .extents import Extent, extent, extents
-from .functions import expanded, functions, summed
+from .functions import expanded, functions, is_pieces, joined_rows, pieces, summed
 from .reading import read
 from .rows import without
 from .tree import (
@@ -29,7 +29,9 @@ from .tree import (
     Name,
     Number,
     OfRow,
+    Slice,
     Tree,
+    exchanged,
     in_order,
     parts,
     replaced,
@@ -60,7 +62,8 @@ def gradients(
     of: dict[Tree, Tree] = {}
     of_elements: dict[Tree, Tree] = {}  # for what rows have, the gradients of elements
     for name, result in results.items():
-        _add(of, result, named(name))
+        for piece, grad in _of_pieces(result, named(name)):
+            _add(of, piece, grad)
     for part in reversed(order):
         if rows and part in of_elements:
             _add(of, part, _sum(of_elements[part], rows.kinds))
@@ -70,7 +73,31 @@ def gradients(
                 is_less = rows is not None and extent_of[inner] < extent_of[part]
                 is_of_elements = is_less and extent_of[part] is Extent.ELEMENT
                 _add(of_elements if is_of_elements else of, inner, value)
-    return {name: _of_argument(of.get(named(name)), named(name), rows) for name in names}
+    slices = slices_of(results.values())
+    found: dict[str, Tree | None] = {}
+    for name in names:
+        own = [_of_argument(of.get(part), part, rows) for part in slices.get(name, [named(name)])]
+        is_any = any(grad is not None for grad in own)
+        found[name] = joined_rows([grad or _ZERO for grad in own]) if is_any else None
+    return found
+
+
+def slices_of(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
+    """Of the arguments whose slices expressions name, all that they have."""
+    found = (part for part in in_order(*trees) if isinstance(part, Slice))
+    counts = {part.name: part.count for part in found}
+    return {n: [Slice(n, i, count) for i in range(count)] for n, count in counts.items()}
+
+
+def _of_pieces(result: Tree, grad: Tree) -> Iterable[tuple[Tree, Tree]]:
+    """The rows that a result consists of, and their gradients."""
+    found = pieces(result)
+    if len(found) == 1:
+        yield result, grad
+    elif isinstance(grad, Name):
+        for index, piece in enumerate(found):
+            if not _is_constant(piece):
+                yield piece, Slice(grad.name, index, len(found))
 
 
 def _sum(value: Tree, kinds: Mapping[str, str]) -> Tree:
@@ -92,13 +119,17 @@ def tangent(result: Tree, tangents: Mapping[str, Tree], rows: Rows | None = None
     """The tangent of a result, by those of the arguments that have one; None where it has none."""
     named = rows.named if rows else Name
     result = without(result, "row")  # whose formulas are those of gradients
-    of: dict[Tree, Tree] = {named(name): value for name, value in tangents.items()}
+    of: dict[Tree, Tree] = {}
+    slices = slices_of([result])
+    for name, value in tangents.items():
+        for part in slices.get(name, [named(name)]):
+            of[part] = _sliced(value, part) if isinstance(part, Slice) else value
     for part in in_order(result):
         if isinstance(part, Choice):
             then, other = of.get(part.then), of.get(part.other)
             if then is not None or other is not None:
                 of[part] = Choice(part.condition, then or _ZERO, other or _ZERO)
-        elif isinstance(part, Call):
+        elif isinstance(part, Call) and not is_pieces(part):
             for index, inner in enumerate(part.arguments):
                 given = of.get(inner)
                 formula = _formula(part.function, index) if given is not None else None
@@ -107,7 +138,15 @@ def tangent(result: Tree, tangents: Mapping[str, Tree], rows: Rows | None = None
                     if rows and functions()[part.function].is_reduction:
                         value = _sum(value, rows.kinds)
                     _add(of, part, value)
-    return of.get(result)
+    own = [of.get(piece) for piece in pieces(result)]
+    is_any = any(value is not None for value in own)
+    return joined_rows([value or _ZERO for value in own]) if is_any else None
+
+
+def _sliced(value: Tree, like: Slice) -> Tree:
+    """A tangent that is given for whole rows, for a slice of them."""
+    rows = [part for part in in_order(value) if isinstance(part, Name)]
+    return exchanged(value, {row: Slice(row.name, like.index, like.count) for row in rows})
 
 
 def _inner_gradients(part: Tree, grad: Tree) -> Iterable[tuple[Tree, Tree]]:
@@ -123,7 +162,7 @@ def _inner_gradients(part: Tree, grad: Tree) -> Iterable[tuple[Tree, Tree]]:
 
 
 def _is_constant(tree: Tree) -> bool:
-    return not isinstance(tree, (Name, OfRow)) and not parts(tree)
+    return not isinstance(tree, (Name, OfRow, Slice)) and not parts(tree)
 
 
 def _add(of: dict[Tree, Tree], part: Tree, value: Tree) -> None:

@@ -16,18 +16,20 @@ The same holds of rows, where r' is a matrix, and r'' of each result a symmetric
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
+from functools import partial
 
 from ..schema.parser import parse_schema
 from ..schema.schema import Schema
 from .derivatives import Rows, gradients, simplified, tangent
-from .dtypes import Dtype, dtype_of
+from .dtypes import Dtype, cast_is_smooth, dtype_of
 from .entries import MASK
 from .extents import Extent, extent, tensors
 from .formula_text import Derived, DerivedOperator, Formulas, listed
-from .functions import expanded, sized
+from .functions import by_pieces, expanded, sized
 from .tree import (
     LENGTH,
     Call,
+    Cast,
     Choice,
     IsMissing,
     Name,
@@ -35,8 +37,8 @@ from .tree import (
     OfRow,
     Tree,
     exchanged,
-    in_order,
     names,
+    uncast,
 )
 
 _ZERO = Number(0)
@@ -52,6 +54,10 @@ def derived_operators(
     """What follows from the expressions of an operator's results; nothing where no result depends
     smoothly on a tensor. of_rows: the arguments that rows have one number of; None: no rows."""
     return _Deriving(namespace, func, results, kinds, of_rows).run()
+
+
+def _sum(one: Tree, other: Tree) -> Tree:
+    return Call("+", (one, other))
 
 
 class _Deriving:
@@ -72,7 +78,8 @@ class _Deriving:
         self.taken |= {LENGTH} if self.has_rows else set()
         self.tensors = [n for n, kind in kinds.items() if kind in ("tensor", "tensor?")]
         self.smooth = tuple(self._is_smooth(tree) for tree in results)
-        self.results = [tree for tree, is_smooth in zip(results, self.smooth) if is_smooth]
+        self.whole = [tree for tree, is_smooth in zip(results, self.smooth) if is_smooth]
+        self.results = [uncast(tree) for tree in self.whole]
         count = len(self.results)
         one = ["grad_output"] if count == 1 else [f"grad_output_{i}" for i in range(count)]
         self.grads = [self._given(n, tree) for n, tree in zip(one, self.results)]
@@ -117,6 +124,9 @@ class _Deriving:
         return found
 
     def _is_smooth(self, result: Tree) -> bool:
+        if isinstance(result, Cast) and not cast_is_smooth(result):
+            return False
+        result = uncast(result)
         found = gradients({"": result}, self.tensors, self._rows({"": result}))
         return any(tree is not None for tree in found.values())
 
@@ -181,9 +191,9 @@ class _Deriving:
         for grad, result in results.items():
             for name, tree in gradients({grad: result}, wanted, rows).items():
                 if tree is not None:
-                    part = Choice(IsMissing(grad), _ZERO, tree)
                     before = found[name]
-                    found[name] = part if before is None else Call("+", (before, part))
+                    part = by_pieces(partial(Choice, IsMissing(grad), _ZERO), tree)
+                    found[name] = part if before is None else by_pieces(_sum, before, part)
         return found
 
     def _arguments(self, trees: Iterable[Tree], before: list[str]) -> str:
@@ -211,8 +221,12 @@ class _Deriving:
     def _jvp(self) -> DerivedOperator:
         self.tangents = self._tangents_given(self.gradients)
         trees, before = self._along(self.results, self.tangents)
+        trees = tuple(
+            Cast(tree, whole.dtype) if isinstance(whole, Cast) else tree
+            for tree, whole in zip(trees, self.whole)
+        )
         func = self._schema("jvp", self._arguments(trees, before), len(trees))
-        dtypes = tuple(self._dtype_of_tangent(tree, func) for tree in self.results)
+        dtypes = tuple(self._dtype_of_tangent(tree, func) for tree in self.whole)
         doc = f"Tangent of ``{self.func.name}`` in the direction {listed(self.tangents.values())}."
         return DerivedOperator(func, trees, doc, dtypes, is_composite=True)
 
@@ -244,8 +258,11 @@ class _Deriving:
             values[name] = own if is_there else Choice(IsMissing(given), _ZERO, own)
             arguments.append(f"Tensor{'' if is_there else '?'} {given}")
         rows = self._rows()
-        found = tuple(simplified(tangent(tree, values, rows) or _ZERO) for tree in results)
-        made = (self._like(tree, result) for tree, result in zip(found, results))
+        zeros = (by_pieces(lambda _: _ZERO, tree) for tree in results)
+        found = tuple(
+            simplified(tangent(tree, values, rows) or zero) for tree, zero in zip(results, zeros)
+        )
+        made = (by_pieces(self._like, tree, result) for tree, result in zip(found, results))
         return self._as_long(made, results, tangents), arguments
 
     def _as_long(
@@ -255,19 +272,21 @@ class _Deriving:
         trees = list(derived)
         for tensor in tensors(self.all_kinds, *results) if trees else ():
             own = tangents.get(tensor.name, "") if self.kinds.get(tensor.name) == "tensor" else ""
-            if not {tensor, self._named(own)} & {*in_order(*trees)}:
+            if not {tensor.name, own} & self._read(trees):
                 trees[0] = sized(trees[0], tensor)
         return tuple(trees)
+
+    def _read(self, trees: Iterable[Tree]) -> set[str]:
+        """The tensors whose elements, or whose numbers of rows, are named."""
+        return {tensor.name for tensor in tensors(self.all_kinds, *trees)}
 
     def _like(self, tree: Tree, result: Tree) -> Tree:
         """A tangent of as many elements as the result."""
         if not self._is_of_rows(tree) or self._is_of_rows(result):
             return tree
         kinds = self.all_kinds
-        used = (n for n in names(result) if n not in self.of_rows)
-        rows = [n for n in used if kinds[n].startswith("tensor")]
-        like = min(rows, key=lambda name: ("tensor", "tensor?", kinds[name]).index(kinds[name]))
-        return expanded(tree, Name(like))
+        rows = [tensor for tensor in tensors(kinds, result) if not isinstance(tensor, OfRow)]
+        return expanded(tree, min(rows, key=lambda row: kinds[row.name] == "tensor?"))
 
     def _dtype_of_tangent(self, result: Tree, func: Schema) -> Dtype:
         """That of the result, of what the tangent has of its tensors, or of their tangents."""
@@ -275,7 +294,7 @@ class _Deriving:
         own = dtype_of(result, self.kinds)
         both = [t for name in own.tensors for t in (name, self.tangents.get(name, name))]
         tensors = tuple(dict.fromkeys(t for t in both if t in known))
-        return Dtype(tensors, tuple(n for n in own.numbers if n in known), own.least)
+        return Dtype(tensors, tuple(n for n in own.numbers if n in known), own.least, cast=own.cast)
 
     def _double_backward(self, backward: DerivedOperator) -> DerivedOperator:
         self.second = {

@@ -13,17 +13,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from ..spec.dtypes import SCALAR_TYPES
 from .functions import functions, joins_conditions
 from .tree import (
     Call,
+    Cast,
     Choice,
     IsMissing,
     Name,
     Number,
     OfRow,
+    Slice,
     Tree,
     in_order,
 )
+
+# The dtypes that results are cast to; through those of 16 bits and more a gradient flows back.
+_SMOOTH_CASTS = ("float16", "bfloat16", "float32", "float64")
+_FLOAT8 = ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")
+CASTS = ("uint8", "int8", "int16", "int32", "int64", *_FLOAT8, *_SMOOTH_CASTS)
+
+
+def cast_is_smooth(cast: Cast) -> bool:
+    """Whether what is cast has a gradient."""
+    return cast.dtype in _SMOOTH_CASTS
 
 
 class Category(IntEnum):
@@ -45,12 +58,14 @@ class Dtype:
     tensors, numbers: the names of those that are promoted; numbers are Scalars of any kind.
     least: the category that the result has at least.
     is_bool: a condition, whatever it compares.
+    cast: c10's name of the dtype that is asked for, whatever the others are.
     """
 
     tensors: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     least: Category = Category.BOOL
     is_bool: bool = False
+    cast: str = ""
 
 
 def dtype_of(tree: Tree, kinds: Mapping[str, str]) -> Dtype:
@@ -62,7 +77,7 @@ def dtype_of(tree: Tree, kinds: Mapping[str, str]) -> Dtype:
 
 
 def _dtype(tree: Tree, made: Mapping[Tree, Dtype], kinds: Mapping[str, str]) -> Dtype:
-    if isinstance(tree, OfRow):
+    if isinstance(tree, (OfRow, Slice)):
         return Dtype(tensors=(tree.name,))
     if isinstance(tree, Name):
         kind = kinds[tree.name]
@@ -73,6 +88,8 @@ def _dtype(tree: Tree, made: Mapping[Tree, Dtype], kinds: Mapping[str, str]) -> 
         return Dtype(least=_OF_NUMBERS[type(tree.value)])
     if isinstance(tree, Choice):
         return _promoted(made[tree.then], made[tree.other])
+    if isinstance(tree, Cast):
+        return Dtype(cast=SCALAR_TYPES[tree.dtype])
     if isinstance(tree, IsMissing):
         return Dtype(is_bool=True)
     assert isinstance(tree, Call)

@@ -12,8 +12,9 @@ from ..schema.schema import Argument, Schema
 from ..spec.model import Expression, Operator
 from .dtypes import Dtype, dtype_of, needed_for_all
 from .extents import Extent, extents
+from .functions import is_pieces
 from .reading import KINDS, Mistake, names_of_rows, read
-from .tree import LENGTH, Name, OfRow, Tree, in_order, names
+from .tree import LENGTH, Cast, Name, OfRow, Slice, Tree, in_order, names, parts, uncast
 
 MASK = "output_mask"  # the argument that says which of several results are wanted
 # Keys that say what the expression says.
@@ -76,6 +77,8 @@ def expressions_of(operator: Operator, errors: Errors) -> Expressions | None:
     _check_unused(operator, trees, mask, errors)
     if operator.rows:
         _check_rows(operator, trees, kinds, errors)
+    if errors.count > before:
+        return None
     return made(operator, trees, mask.name if mask else None, bool(operator.rows))
 
 
@@ -123,9 +126,20 @@ def _check_rows(
     for line, tree in zip(operator.rows, trees):
         if known[tree] is Extent.CALL:
             errors.add(line.at(0), "a result that is one number for all rows")
-    is_row = (isinstance(part, Name) and kinds[part.name] == "tensor" for part in in_order(*trees))
-    if not any(is_row):
+        whole = uncast(tree)
+        inner = [one for part in in_order(whole) for one in parts(part)]
+        if isinstance(whole, Cast) or any(isinstance(i, Cast) or is_pieces(i) for i in inner):
+            message = "'cat' and 'to' make a whole result, of which nothing else is computed"
+            errors.add(line.at(0), message)
+    rows = [part for part in in_order(*trees) if isinstance(part, (Name, Slice))]
+    if not any(kinds[part.name] == "tensor" for part in rows):
         errors.add(operator.at("rows"), "no argument of type Tensor stands for rows")
+    counts: dict[str, int] = {}
+    for row in rows:
+        count = row.count if isinstance(row, Slice) else 1
+        if counts.setdefault(row.name, count) != count:
+            message = f"'{row.name}' has rows of one length here: its slices are equal parts"
+            errors.add(operator.at("rows"), message, "pass it as two arguments")
 
 
 def made(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 
 from .functions import functions
-from .tree import Call, Choice, Name, OfRow, Tree, in_order
+from .tree import Call, Cast, Choice, Name, OfRow, Slice, Tree, in_order
 
 
 class Extent(IntEnum):
@@ -35,8 +35,12 @@ def _extent(tree: Tree, known: Mapping[Tree, Extent], kinds: Mapping[str, str]) 
         return Extent.ELEMENT if kinds[tree.name].startswith("tensor") else Extent.CALL
     if isinstance(tree, OfRow):
         return Extent.ROW
+    if isinstance(tree, Slice):
+        return Extent.ELEMENT
     if isinstance(tree, Choice):
         return max(known[part] for part in (tree.condition, tree.then, tree.other))
+    if isinstance(tree, Cast):
+        return known[tree.value]
     if not isinstance(tree, Call):
         return Extent.CALL
     function = functions()[tree.function]
@@ -47,7 +51,7 @@ def _extent(tree: Tree, known: Mapping[Tree, Extent], kinds: Mapping[str, str]) 
     return Extent.ELEMENT if function.makes_row else max(known[a] for a in tree.arguments)
 
 
-def tensors(kinds: Mapping[str, str], *trees: Tree) -> list[Name | OfRow]:
+def tensors(kinds: Mapping[str, str], *trees: Tree) -> list[Name | OfRow | Slice]:
     """The tensors that expressions read."""
-    named = (part for part in in_order(*trees) if isinstance(part, (Name, OfRow)))
+    named = (part for part in in_order(*trees) if isinstance(part, (Name, OfRow, Slice)))
     return [part for part in named if kinds[part.name].startswith("tensor")]

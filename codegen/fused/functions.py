@@ -6,12 +6,13 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Errors
 from ..spec.yaml_reader import YamlReader
-from .tree import ELEMENT, LENGTH, Call, Choice, IsMissing, Name, Number, Tree
+from .tree import ELEMENT, LENGTH, Call, Choice, IsMissing, Name, Number, Tree, uncast
 
 TABLE = Path(__file__).with_name("functions.yaml")
 SIGNS = {
@@ -55,12 +56,17 @@ class Function:
     @property
     def makes_row(self) -> bool:
         """Whether it makes elements of what a row has, or of all of its elements."""
-        return self.kind in ("row", "positions", "copies")
+        return self.kind in ("row", "positions", "copies", "pieces")
 
     @property
     def is_of_rows(self) -> bool:
         """Whether elements alone cannot be computed with it."""
-        return self.is_reduction or self.makes_row
+        return self.is_reduction or self.makes_row or self.makes_result
+
+    @property
+    def makes_result(self) -> bool:
+        """Whether nothing is computed of what it makes."""
+        return self.kind in ("pieces", "cast")
 
     @property
     def is_slow(self) -> bool:
@@ -104,7 +110,8 @@ _SAID = ("is", "cpp", "takes", "gives", "equals", "reduces", "cost")  # the othe
 
 def _function(head: ast.expr, formulas: dict[str, str]) -> Function:
     if isinstance(head, ast.Call):
-        names = (*map(ast.unparse, head.args), *(str(k.arg) for k in head.keywords))
+        args = (arg.value if isinstance(arg, ast.Starred) else arg for arg in head.args)
+        names = (*map(ast.unparse, args), *(str(k.arg) for k in head.keywords))
         name = ast.unparse(head.func)
         defaults = tuple(Number(ast.literal_eval(k.value)) for k in head.keywords)
     elif isinstance(head, ast.Subscript):
@@ -171,4 +178,27 @@ def expanded(number: Tree, like: Tree) -> Tree:
 
 def sized(value: Tree, like: Tree) -> Tree:
     """A value, in a call whose sizes are those of another too."""
+    if isinstance(value, Call) and is_pieces(value):
+        first, *others = value.arguments
+        return joined_rows((sized(first, like), *others))
     return Call(_named("sizes"), (value, like))
+
+
+def joined_rows(rows: Sequence[Tree]) -> Tree:
+    """A row that consists of others, all of one length, one behind another."""
+    return rows[0] if len(rows) == 1 else Call(_named("pieces"), tuple(rows))
+
+
+def is_pieces(tree: Tree) -> bool:
+    return isinstance(tree, Call) and functions()[tree.function].kind == "pieces"
+
+
+def pieces(tree: Tree) -> tuple[Tree, ...]:
+    """The rows that a result consists of, before it is cast: most are one."""
+    tree = uncast(tree)
+    return tree.arguments if isinstance(tree, Call) and is_pieces(tree) else (tree,)
+
+
+def by_pieces(function: Callable[..., Tree], *results: Tree) -> Tree:
+    """What a function makes of results, of each of the rows that they consist of."""
+    return joined_rows([*map(function, *map(pieces, results))])

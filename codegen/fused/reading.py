@@ -9,9 +9,11 @@ from collections.abc import Mapping, Set
 
 from ..errors import did_you_mean
 from .constants import chosen, computed, joined, negated
+from .dtypes import CASTS
 from .extents import Extent, extent
-from .functions import SIGNS, Function, functions, is_condition, positions
-from .tree import ELEMENT, LENGTH, Call, Choice, IsMissing, Name, Number, OfRow, Tree
+from .functions import SIGNS, Function, functions, is_condition, joined_rows, positions
+from .slices import WRITTEN, slice_of
+from .tree import CAST, ELEMENT, LENGTH, Call, Cast, Choice, IsMissing, Name, Number, OfRow, Tree
 
 MOST_CHARACTERS = 20_000
 DEEPEST = 200  # so many expressions within one another
@@ -147,12 +149,25 @@ class _Reader:
                 raise self.mistake(node, "'[..., None]' stands behind the name of a tensor")
             return found
         row = self.value(node.value)
+        if isinstance(node.slice, ast.Slice):
+            return self._slice(node, row, node.slice)
         index = self.value(node.slice) if isinstance(node.slice, ast.Name) else None
         if not isinstance(index, OfRow):
             message = "an index is the name of a tensor that has one integer for each row"
             raise self.mistake(node.slice, message)
         self.check_elements(node.value, row)
         return Call(ELEMENT, (row, index))
+
+    def _slice(self, node: ast.Subscript, row: Tree, bounds: ast.Slice) -> Tree:
+        is_tensor = isinstance(row, Name) and self.arguments[row.name].startswith("tensor")
+        if not isinstance(row, Name) or not is_tensor:
+            message = f"'{_shown(node.value)}' has no slices: an argument that has rows has"
+            raise self.mistake(node, message, "write the slices within the expression")
+        found = slice_of(row.name, bounds)
+        if found is None:
+            message = f"'{_shown(node)}' is no slice: one of equal parts is"
+            raise self.mistake(node, message, WRITTEN)
+        return found
 
     def check_elements(self, node: ast.expr, tree: Tree) -> None:
         if extent(tree, self.arguments) is not Extent.ELEMENT:
@@ -234,8 +249,8 @@ class _Reader:
         name = node.func.id if isinstance(node.func, ast.Name) else _shown(node.func)
         function = functions().get(name)
         if function is not None and function.is_of_rows and self.of_rows is None:
-            what = "one number of many" if function.is_reduction else "a row"
-            message = f"'{name}' makes {what}: elements are computed one by one"
+            what = "makes one number of many" if function.is_reduction else "is of rows"
+            message = f"'{name}' {what}: elements are computed one by one"
             raise self.mistake(node, message, "an operator with 'rows' in its place has rows")
         if function is None or name == ELEMENT:
             has_rows = self.of_rows is not None
@@ -245,6 +260,8 @@ class _Reader:
                 name, known, "the functions are"
             )
             raise self.mistake(node, f"'{name}' is no function of an expression", hint)
+        if function.makes_result:
+            return self._pieces(node) if function.kind == "pieces" else self._cast(node)
         given = dict(zip(function.arguments, map(self.value, node.args)))
         for keyword in node.keywords:
             if keyword.arg not in function.arguments or keyword.arg in given:
@@ -262,6 +279,25 @@ class _Reader:
         if function.is_of_rows:
             self._check_rows(node, function, found)
         return found
+
+    def _pieces(self, node: ast.Call) -> Tree:
+        found = tuple(map(self.value, node.args))
+        if node.keywords or len(found) < 2 or all(isinstance(one, Number) for one in found):
+            raise self.mistake(node, f"'{_shown(node)}' joins rows, at least two of them")
+        for argument, one in zip(node.args, found):
+            if not isinstance(one, Number):
+                self.check_elements(argument, one)
+        return joined_rows(found)
+
+    def _cast(self, node: ast.Call) -> Tree:
+        if len(node.args) != 2 or node.keywords:
+            raise self.mistake(node, f"'{_shown(node)}' is no cast: '{CAST}(x, int8)' is one")
+        value, dtype = self.value(node.args[0]), _shown(node.args[1])
+        if dtype not in CASTS:
+            hint = did_you_mean(dtype.rpartition(".")[2], CASTS)
+            hint = hint or did_you_mean(dtype, CASTS, "the dtypes are")
+            raise self.mistake(node.args[1], f"results are cast to no '{dtype}'", hint)
+        return Cast(value, dtype)
 
     def _check_rows(self, node: ast.Call, function: Function, made: Call) -> None:
         """A reduction takes a row, and what makes a row takes a number."""

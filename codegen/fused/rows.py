@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from .extents import Extent, extents
 from .functions import functions, is_sum, positions
 from .reading import read
-from .tree import ELEMENT, LENGTH, Call, Name, Tree, in_order, replaced, with_parts
+from .tree import ELEMENT, LENGTH, Call, Name, Slice, Tree, in_order, replaced, with_parts
 
 
 def of_primitives(tree: Tree, kinds: Mapping[str, str]) -> Tree:
@@ -71,7 +71,7 @@ def _element(row: Tree, index: Tree, kinds: Mapping[str, str]) -> Tree:
     for part, extent in extents(kinds, row).items():
         if extent is not Extent.ELEMENT:
             made[part] = part
-        elif isinstance(part, Name):
+        elif isinstance(part, (Name, Slice)):
             made[part] = Call(ELEMENT, (part, index))
         else:
             made[part] = index if part == positions() else with_parts(part, made)

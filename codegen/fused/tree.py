@@ -26,6 +26,15 @@ class OfRow:
     name: str
 
 
+@dataclass(frozen=True)
+class Slice:
+    """One of equal parts of the rows of an argument: `x[:n // 2]` is the first of two."""
+
+    name: str
+    index: int
+    count: int
+
+
 @dataclass(frozen=True, eq=False)
 class Number:
     """A number or a bool that is written out: 1, 1.0 and True are three of them."""
@@ -75,13 +84,28 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Cast:
+    """A result in another dtype than follows from what it is computed of: `to(x, int8)`."""
+
+    value: Tree
+    dtype: str  # torch's name
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash((self.value, self.dtype))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(frozen=True)
 class IsMissing:
     """Whether an optional argument is not given, which is known when the operator is called."""
 
     name: str
 
 
-Tree = Name | OfRow | Number | Call | Choice | IsMissing
+Tree = Name | OfRow | Slice | Number | Call | Choice | Cast | IsMissing
 
 # How tightly operators bind, the loosest first, as in Python.
 _LEVELS = {
@@ -91,6 +115,7 @@ _LEVELS = {
 _CHOICE, _ATOM = 0, 9
 OPERATORS = frozenset(_LEVELS)
 ELEMENT = "[]"  # of a row, which is written x[index]
+CAST = "to"
 LENGTH = "n"  # the name of the length of rows
 
 
@@ -100,7 +125,14 @@ def parts(tree: Tree) -> tuple[Tree, ...]:
         return tree.arguments
     if isinstance(tree, Choice):
         return (tree.condition, tree.then, tree.other)
+    if isinstance(tree, Cast):
+        return (tree.value,)
     return ()
+
+
+def uncast(result: Tree) -> Tree:
+    """What a result is computed as."""
+    return result.value if isinstance(result, Cast) else result
 
 
 def in_order(*trees: Tree) -> list[Tree]:
@@ -140,12 +172,15 @@ def with_parts(part: Tree, made: Mapping[Tree, Tree]) -> Tree:
         return Call(part.function, tuple(made[argument] for argument in part.arguments))
     if isinstance(part, Choice):
         return Choice(made[part.condition], made[part.then], made[part.other])
+    if isinstance(part, Cast):
+        return Cast(made[part.value], part.dtype)
     return part
 
 
 def names(*trees: Tree) -> list[str]:
     """The names that expressions read, each once."""
-    found = [p.name for p in in_order(*trees) if isinstance(p, (Name, OfRow, IsMissing))]
+    named = (Name, OfRow, Slice, IsMissing)
+    found = [part.name for part in in_order(*trees) if isinstance(part, named)]
     return list(dict.fromkeys(found))
 
 
@@ -168,6 +203,11 @@ def _written(tree: Tree, made: dict[Tree, tuple[str, int]]) -> tuple[str, int]:
         return tree.name, _ATOM
     if isinstance(tree, OfRow):
         return f"{tree.name}[..., None]", _ATOM
+    if isinstance(tree, Slice):
+        bounds = (_bound(tree.index, tree.count), _bound(tree.index + 1, tree.count))
+        return f"{tree.name}[{':'.join(bounds)}]", _ATOM
+    if isinstance(tree, Cast):
+        return f"{CAST}({made[tree.value][0]}, {tree.dtype})", _ATOM
     if isinstance(tree, Number):
         is_negative = not isinstance(tree.value, bool) and tree.value < 0
         return repr(tree.value), _LEVELS["-x"] if is_negative else _ATOM
@@ -192,3 +232,10 @@ def _written(tree: Tree, made: dict[Tree, tuple[str, int]]) -> tuple[str, int]:
     first = within(left, level + (is_right_bound or level == _LEVELS["<"]))
     second = within(right, level if is_right_bound else level + 1)
     return f"{first} {tree.function} {second}", level
+
+
+def _bound(index: int, count: int) -> str:
+    """Where a slice begins or ends; nothing where that is an end of the row."""
+    if index in (0, count):
+        return ""
+    return f"{LENGTH} // {count}" if index == 1 else f"{index} * {LENGTH} // {count}"

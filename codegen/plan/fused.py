@@ -16,9 +16,19 @@ from .fused_rows import RowsPlan
 class FusedInput:
     """A tensor that an expression reads."""
 
-    name: str  # in the expression
+    name: str  # of the argument
+    tree: Tree  # what it is in the expressions: the argument, or a slice of it
     parameter: str
     is_optional: bool
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where what is computed stands: in which result of the operator, as which of equal parts."""
+
+    result: int
+    index: int
+    count: int
 
 
 @dataclass(frozen=True)
@@ -68,10 +78,11 @@ class FusedPlan:
     scalars: tuple[tuple[str, str], ...]  # numbers: names in the expressions, and parameters
     numbers: tuple[Shared, ...]  # what is computed of these alone, once a call
     conditions: tuple[Shared, ...]
-    results: tuple[Tree, ...]
+    results: tuple[Tree, ...]  # what is computed
+    places: tuple[Place, ...]  # of these
     steps: tuple[Step, ...]  # each behind those that it needs
     known: frozenset[Tree]  # the conditions that are the same for all elements
-    dtypes: tuple[Dtype, ...]  # of the results
+    dtypes: tuple[Dtype, ...]  # of these
     common: Dtype  # in which all are computed
     compared: tuple[Dtype, ...]  # in which numbers are compared, where that is another
     range: tuple[int, int]  # the least and the largest integer that is written out

@@ -13,7 +13,7 @@ class Pass:
     """What is computed of a row once, and then of each of its elements."""
 
     of_row: tuple[Tree, ...]  # each behind those that it needs
-    reads: tuple[str, ...]  # the inputs whose elements are needed
+    reads: tuple[Tree, ...]  # the inputs whose elements are needed
     uses_row: tuple[int, ...]  # the numbers of the row that elements are computed with
     uses_kept: tuple[int, ...]  # parts that an earlier pass has kept
     steps: tuple[Tree, ...]
@@ -26,9 +26,8 @@ class Pass:
 class RowsPlan:
     """How an expression of rows is computed, row by row."""
 
-    read: frozenset[str]  # inputs of which more counts than whether they are there
-    of_rows: frozenset[str]  # those that rows have one number of
-    indices: frozenset[str]  # those of them that choose an element
+    read: frozenset[Tree]  # inputs of which more counts than whether they are there
+    indices: frozenset[Tree]  # those that choose an element
     uses_positions: bool
     passes: tuple[Pass, ...]
     last: tuple[Tree, ...]  # what is computed of a row behind all

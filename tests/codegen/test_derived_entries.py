@@ -30,6 +30,9 @@ ROWS = """\
 
 - func: cross_entropy(Tensor input, Tensor target, int ignore_index=-100) -> Tensor
   rows: 0 if target == ignore_index else logsumexp(input) - input[target]
+
+- func: silu_and_mul(Tensor input) -> Tensor
+  rows: to(silu(input[:n // 2]) * input[n // 2:], bfloat16)
 """
 
 
@@ -133,7 +136,7 @@ namespace expressions {
 struct gated_backward {
   static constexpr auto name = "golden::gated_backward";
   static constexpr size_t inputs = 3, scalars = 1, numbers = 1;
-  static constexpr size_t conditions = 0, results = 2;
+  static constexpr size_t conditions = 0, results = 2, returns = 2;
   static constexpr const char* input_names[] = {"grad_output", "x", "gate"};
   static constexpr ::torchext::fused::Rule common = {
       7, 0, ::torchext::fused::Category::kFloat, false};
@@ -192,7 +195,7 @@ struct gated_backward {
 struct gated_double_backward {
   static constexpr auto name = "golden::gated_double_backward";
   static constexpr size_t inputs = 5, scalars = 1, numbers = 1;
-  static constexpr size_t conditions = 0, results = 3;
+  static constexpr size_t conditions = 0, results = 3, returns = 3;
   static constexpr const char* input_names[] = {"grad_x", "grad_gate", "grad_output", "x", "gate"};
   static constexpr ::torchext::fused::Rule common = {
       31, 0, ::torchext::fused::Category::kFloat, false};
@@ -271,7 +274,7 @@ struct gated_double_backward {
 struct gated_jvp {
   static constexpr auto name = "golden::gated_jvp";
   static constexpr size_t inputs = 4, scalars = 1, numbers = 1;
-  static constexpr size_t conditions = 0, results = 1;
+  static constexpr size_t conditions = 0, results = 1, returns = 1;
   static constexpr const char* input_names[] = {"x_tangent", "gate_tangent", "x", "gate"};
   static constexpr ::torchext::fused::Rule common = {
       15, 0, ::torchext::fused::Category::kFloat, false};
@@ -312,7 +315,7 @@ struct gated_jvp {
 struct gated {
   static constexpr auto name = "golden::gated";
   static constexpr size_t inputs = 2, scalars = 2, numbers = 2;
-  static constexpr size_t conditions = 0, results = 1;
+  static constexpr size_t conditions = 0, results = 1, returns = 1;
   static constexpr const char* input_names[] = {"x", "gate"};
   static constexpr ::torchext::fused::Rule common = {
       3, 2, ::torchext::fused::Category::kFloat, false};
@@ -519,6 +522,9 @@ namespace fused = torchext::fused;
 - func: cross_entropy(Tensor input, Tensor target, int ignore_index=-100) -> Tensor
   rows: 0 if target == ignore_index else logsumexp(input) - input[target]
 
+- func: silu_and_mul(Tensor input) -> Tensor
+  rows: to(silu(input[:n // 2]) * input[n // 2:], bfloat16)
+
 # What follows from expressions, of the lines that are named.
 
 - func: rms_norm_backward(Tensor grad_output, Tensor input, Tensor? weight, float eps, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:1
@@ -551,6 +557,20 @@ namespace fused = torchext::fused;
 - func: cross_entropy_jvp(Tensor input_tangent, Tensor input, Tensor target, int ignore_index) -> Tensor  # n.yaml:4
   rows: 0 if target[..., None] == ignore_index else sum(input_tangent * exp(input - logsumexp(input))) + -sum(input_tangent if arange(n) == target[..., None] else 0)
   doc: Tangent of ``cross_entropy`` in the direction ``input_tangent``.
+
+- func: silu_and_mul_backward(Tensor grad_output, Tensor input) -> Tensor  # n.yaml:7
+  rows: cat(grad_output * input[n // 2:] * sigmoid(input[:n // 2]) * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))), grad_output * silu(input[:n // 2]))
+  doc: Gradients of ``silu_and_mul`` for ``input``.
+
+- func: silu_and_mul_double_backward(Tensor grad_input, Tensor grad_output, Tensor input, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:7
+  rows:
+    - grad_input[n // 2:] * silu(input[:n // 2]) + grad_input[:n // 2] * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))) * sigmoid(input[:n // 2]) * input[n // 2:]
+    - cat(grad_input[n // 2:] * grad_output * sigmoid(input[:n // 2]) * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))) + grad_input[:n // 2] * (grad_output * input[n // 2:] * sigmoid(input[:n // 2])) * (1 - sigmoid(input[:n // 2])) + (-(grad_input[:n // 2] * (grad_output * input[n // 2:] * sigmoid(input[:n // 2])) * input[:n // 2]) + grad_input[:n // 2] * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))) * (grad_output * input[n // 2:])) * (1 - sigmoid(input[:n // 2])) * sigmoid(input[:n // 2]), grad_input[:n // 2] * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))) * sigmoid(input[:n // 2]) * grad_output)
+  doc: Gradients of ``silu_and_mul_backward`` for ``grad_output``, ``input``.
+
+- func: silu_and_mul_jvp(Tensor input_tangent, Tensor input) -> Tensor  # n.yaml:7
+  rows: to(input_tangent[:n // 2] * sigmoid(input[:n // 2]) * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))) * input[n // 2:] + input_tangent[n // 2:] * silu(input[:n // 2]), bfloat16)
+  doc: Tangent of ``silu_and_mul`` in the direction ``input_tangent``.
 """,
         )
         before = self.structs("include/golden/fused.h")
@@ -559,7 +579,7 @@ namespace fused = torchext::fused;
         formulas.write_text(derivatives, encoding="utf-8")
         after = self.structs("include/golden/fused.h", "--derivatives", str(formulas))
         self.assertEqual([name for name in before if before[name] != after[name]], [])
-        self.assertEqual(len(before), 8)
+        self.assertEqual(len(before), 12)
 
     def structs(self, path: str, *more: str) -> dict[str, str]:
         """What is generated for each operator, but for the dtypes of derivatives: those that are

@@ -40,6 +40,7 @@ WORDS = {
     ),
     "sym_numel": "a method of tensors in C++",
     "any": "strides that a kernel copes with, in a rule",
+    "to": "a cast, as expressions write it",
     "expand": "a command, which prints the long form of a file",
     "contiguous": "strides that a kernel needs, in a rule",
     "dim": "the number of dimensions, in a rule",

@@ -101,6 +101,8 @@ def of_rows(name, rows, length, dtype):
     x = torch.randn(*rows, length, dtype=torch.float64).to(dtype)
     if name == "rms_norm":
         return x, torch.randn(length).to(dtype)
+    if name in ("rotary", "quantize_product"):
+        return torch.cat([x, x + 1], -1), *[x.cos(), x.sin()][: 2 * (name == "rotary")]
     if name == "cross_entropy":
         target = torch.randint(0, length, rows)
         target.view(-1)[:1] = -100
@@ -108,7 +110,7 @@ def of_rows(name, rows, length, dtype):
     return (x, torch.randn(rows).to(dtype)) if name == "scaled" else (x,)
 
 
-ROWS = ["rms_norm", "softmax", "cross_entropy", "scaled"]
+ROWS = ["rms_norm", "softmax", "cross_entropy", "scaled", "rotary", "quantize_product"]
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -126,7 +128,7 @@ def test_rows_are_those_of_the_cpu(ops, device, order, name, rows, length, dtype
         assert_close(own.cpu(), value)
 
 
-@pytest.mark.parametrize("name", ["rms_norm", "softmax", "cross_entropy"])
+@pytest.mark.parametrize("name", ["rms_norm", "softmax", "cross_entropy", "rotary"])
 def test_gradients_of_rows(ops, device, order, name):
     for length in (17, 64, 1300):
         results = []

@@ -60,9 +60,13 @@ def _with_rows(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )  # fmt: skip
 
 
-# Of x and y, which have rows, s[..., None], of which each row has one, and an index i.
-ROWS = st.recursive(
-    st.sampled_from(["x", "y", "x", "s[..., None]", "0.5", "2", "n", "arange(n)"]),
+# Of x and y, which have rows, s[..., None], of which each row has one, an index i, and z, of which
+# two slices are rows; some are two rows.
+_ROW = st.recursive(
+    st.sampled_from(
+        ["x", "y", "x", "z[:n // 2]", "z[n // 2:]", "s[..., None]", "0.5", "2", "n", "arange(n)"]
+    ),
     _with_rows,
     max_leaves=10,
 )
+ROWS = st.one_of(_ROW, _ROW, st.builds(lambda a, b: f"cat({a}, {b})", _ROW, _ROW))

@@ -7,12 +7,12 @@ from torch_values import value_of
 
 from codegen.fused.derivatives import Rows, gradients, tangent
 from codegen.fused.extents import Extent, extent
-from codegen.fused.functions import functions
+from codegen.fused.functions import functions, pieces
 from codegen.fused.reading import Mistake, names_of_rows, read
 from codegen.fused.rows import of_primitives
-from codegen.fused.tree import Call, Name, OfRow, in_order, names, text
+from codegen.fused.tree import Call, Name, OfRow, Slice, in_order, names, text
 
-KINDS = {"x": "tensor", "y": "tensor", "w": "tensor", "s": "tensor", "i": "tensor", "n": "int"}
+KINDS = {**dict.fromkeys("xyzwsi", "tensor"), "n": "int"}
 OF_ROWS = frozenset({"s", "i"})
 EXPRESSIONS = {
     "x * rsqrt(mean(x ** 2) + 1e-6) * w": Extent.ELEMENT,
@@ -28,12 +28,17 @@ EXPRESSIONS = {
     "x * (0 if s[..., None] < 0 else mean(y)) + expand_as(sum(x * w), x)": Extent.ELEMENT,
     "sum(x if arange(n) < 3 else 0) * y": Extent.ELEMENT,
     "softmax(x * y) * w - sum(log_softmax(x + w) * y)": Extent.ELEMENT,
+    "silu(z[:n // 2]) * z[n // 2:] + x": Extent.ELEMENT,
+    "cat(z[:n // 2] * x - z[n // 2:], 0, sum(z[:n // 2]) * y)": Extent.ELEMENT,
+    "cat(z[n // 2:] * s[..., None], softmax(z[:n // 2] * x))": Extent.ELEMENT,
+    "z[n // 2:][i] * logsumexp(z[:n // 2])": Extent.ROW,
 }
 
 
 def tensors():
     torch.manual_seed(7)
     full = {name: torch.randn(4, 6, dtype=torch.float64) for name in "xy"}
+    full["z"] = torch.randn(4, 12, dtype=torch.float64)
     row = {"s": torch.randn(4, dtype=torch.float64), "i": torch.tensor([0, 5, 2, 2])}
     return {**full, "w": torch.randn(4, 6, dtype=torch.float64), **row, "n": 6}
 
@@ -44,7 +49,7 @@ def written(expression):
 
 def gradients_of(tree, given):
     """The gradients of an expression, of this language and of autograd."""
-    wanted = [name for name in names(tree) if name in "xyws" or name.startswith("g")]
+    wanted = [name for name in names(tree) if name in "xyzws" or name.startswith("g")]
     kinds = {**KINDS, **dict.fromkeys(given, "tensor"), "n": "int", "grad": "tensor"}
     leaves = {name: given[name].clone().requires_grad_() for name in wanted}
     result = value_of(tree, {**given, **leaves})
@@ -86,8 +91,9 @@ def test_primitives_are_worth_the_same(expression):
             function = functions()[part.function]
             assert not function.equals
             if function.kind == "element":
-                assert isinstance(part.arguments[0], Name)
-    both = (value_of(one, given).expand(4, 6) for one in (simple, tree))
+                assert isinstance(part.arguments[0], (Name, Slice))
+    shape = (4, 6 * len(pieces(tree)))
+    both = (value_of(one, given).expand(shape) for one in (simple, tree))
     torch.testing.assert_close(*both)
 
 
@@ -106,7 +112,7 @@ def test_first_and_second_gradients_are_autograds(expression):
                 {**KINDS, "g": "tensor"},
                 of_rows=OF_ROWS | ({"g"} if grad.dim() == 1 else set()),
             )
-            if any(n in "xyws" or n == "g" for n in names(renamed)):
+            if any(n in "xyzws" or n == "g" for n in names(renamed)):
                 seconds, outer = gradients_of(renamed, again)
                 compare(seconds, {**again, "grad": outer})
 
@@ -114,7 +120,7 @@ def test_first_and_second_gradients_are_autograds(expression):
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_the_tangent_is_autograds(expression):
     tree, given = written(expression), tensors()
-    wanted = [name for name in names(tree) if name in "xyws"]
+    wanted = [name for name in names(tree) if name in "xyzws"]
     directions = {f"{name}_t": torch.randn_like(given[name]) for name in wanted}
     kinds = {**KINDS, **dict.fromkeys(directions, "tensor")}
     of_rows = OF_ROWS | {"s_t"}
@@ -164,7 +170,19 @@ MISTAKES = {
     "arange(3) * x": (0, "a row has n elements"),
     "var(x, s)": (0, "'correction' is one number for all rows"),
     "gather(x, i)": (0, "'gather' is no function of an expression"),
-    "x[:3]": (2, "an index is the name of a tensor"),
+    "x[:3]": (0, "'x[:3]' is no slice: one of equal parts is"),
+    "y + x[1:]": (4, "'x[1:]' is no slice: one of equal parts is"),
+    "x[::2]": (0, "'x[::2]' is no slice: one of equal parts is"),
+    "x[n // 4:3 * n // 4]": (0, "'x[n // 4:3 * n // 4]' is no slice: one of equal parts is"),
+    "x[n // 2:n // 2]": (0, "'x[n // 2:n // 2]' is no slice: one of equal parts is"),
+    "(x * y)[:n // 2]": (0, "'x * y' has no slices: an argument that has rows has"),
+    "n[:n // 2]": (0, "'n' has no slices: an argument that has rows has"),
+    "cat(x)": (0, "'cat(x)' joins rows, at least two of them"),
+    "cat(0, 1)": (0, "'cat(0, 1)' joins rows, at least two of them"),
+    "cat(x, sum(x))": (7, "'sum(x)' is one number, and no row of them"),
+    "to(x)": (0, "'to(x)' is no cast: 'to(x, int8)' is one"),
+    "to(x, bool)": (6, "results are cast to no 'bool'"),
+    "to(x, torch.int8)": (6, "results are cast to no 'torch.int8'"),
 }
 
 

@@ -6,7 +6,18 @@ import functools
 import torch
 from torch.nn import functional as F
 
-from codegen.fused.tree import ELEMENT, Call, Choice, IsMissing, Name, Number, OfRow, in_order
+from codegen.fused.tree import (
+    ELEMENT,
+    Call,
+    Cast,
+    Choice,
+    IsMissing,
+    Name,
+    Number,
+    OfRow,
+    Slice,
+    in_order,
+)
 
 FUNCTIONS = {
     "+": torch.add, "-": torch.sub, "*": torch.mul, "/": torch.div, "%": torch.remainder,
@@ -49,6 +60,8 @@ def as_row(value, like):
 
 def called(name, values, like):
     """A function of the language, by torch's of this name."""
+    if name == "cat":
+        return torch.cat([as_row(value, like) for value in values], -1)
     if name in OF_ROWS:
         rows = values if name == "arange" else [as_row(values[0], like), *values[1:]]
         return OF_ROWS[name](*rows)
@@ -76,6 +89,10 @@ def value_of(tree, given):
             made[part] = given[part.name]
         elif isinstance(part, OfRow):
             made[part] = given[part.name].unsqueeze(-1)
+        elif isinstance(part, Slice):
+            made[part] = given[part.name].chunk(part.count, -1)[part.index]
+        elif isinstance(part, Cast):
+            made[part] = as_tensor(made[part.value], like).to(getattr(torch, part.dtype))
         elif isinstance(part, Number):
             made[part] = part.value
         elif isinstance(part, IsMissing):

@@ -41,8 +41,40 @@ def chosen(x, index, ignored=-100):
     )
 
 
+def rotary(x, cos, sin):
+    first, second = x.chunk(2, -1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
+
+
+def thirds(x, y, s, index):
+    first, middle, _ = x.chunk(3, -1)
+    other = y.chunk(2, -1)[1]
+    rows = [middle * s.unsqueeze(-1), 0 * middle, other - first.mean(-1, keepdim=True)]
+    at = middle.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+    return torch.cat(rows, -1), at + (first * first).sum(-1), (middle + other).amax(-1)
+
+
+def quantize(input):
+    scale = input.abs().amax(-1).clamp(min=1e-10) / 127
+    values = (input / scale.unsqueeze(-1)).round().clamp(-128, 127)
+    return values.to(torch.int8), scale.to(torch.float32)
+
+
+def quantize_float8(input):
+    scale = input.abs().amax(-1).clamp(min=1e-10) / 448
+    values = (input / scale.unsqueeze(-1)).clamp(-448, 448)
+    return values.to(torch.float8_e4m3fn), scale.to(torch.float32)
+
+
+def in_halves(input, weight):
+    first, second = input.chunk(2, -1)
+    rows = torch.cat([first * second.mean(-1, keepdim=True), second.softmax(-1)], -1)
+    return rows.to(torch.bfloat16), (first * weight).sum(-1).to(torch.float64)
+
+
 # By name: the function, and what its arguments are: E has rows, C has rows of one element that
-# broadcast, W belongs to all rows, S has one number for each row, I one integer.
+# broadcast, 2 and 3 have rows of as many slices, W belongs to all rows, S has one number for each
+# row, I one integer.
 WITH_TORCH = {
     "rms_norm": (lambda x, w=None: F.rms_norm(x, x.shape[-1:], w, 1e-6), "EW"),
     "layer_norm": (lambda x, w=None, b=None: F.layer_norm(x, x.shape[-1:], w, b), "EWW"),
@@ -59,7 +91,20 @@ WITH_TORCH = {
     "apart": (apart, "CWS"),
     "chosen": (chosen, "EI"),
     "element": (lambda x, i: x.gather(-1, i.unsqueeze(-1)).squeeze(-1), "EI"),
+    "silu_and_mul": (lambda x: F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1], "2"),
+    "gelu_and_mul": (
+        lambda x: F.gelu(x.chunk(2, -1)[0], approximate="tanh") * x.chunk(2, -1)[1],
+        "2",
+    ),
+    "rotary": (rotary, "2EE"),
+    "thirds": (thirds, "32SI"),
     "moments": (lambda x: (x.sum(-1), x.var(-1), x.amin(-1)), "E"),
+}
+# Those whose results are cast, which are rounded twice: torch's own must be too.
+CAST = {
+    "quantize": (quantize, "E"),
+    "quantize_float8": (quantize_float8, "E"),
+    "in_halves": (in_halves, "2W"),
 }
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
@@ -68,8 +113,11 @@ def arguments_of(name, rows, length, dtype=torch.float64, requires_grad=False):
     """Random arguments for an operator."""
     generator = torch.Generator().manual_seed(3)
     found = []
-    for kind in WITH_TORCH[name][1]:
-        size = {"E": (*rows, length), "C": (*rows, 1), "W": (length,), "S": rows, "I": rows}[kind]
+    for kind in {**WITH_TORCH, **CAST}[name][1]:
+        size = {
+            "E": (*rows, length), "2": (*rows, 2 * length), "3": (*rows, 3 * length),
+            "C": (*rows, 1), "W": (length,), "S": rows, "I": rows,
+        }[kind]  # fmt: skip
         if kind == "I":
             found.append(torch.randint(0, length, size, generator=generator))
         else:

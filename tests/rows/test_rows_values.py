@@ -169,6 +169,14 @@ def test_an_ignored_index_may_be_no_place_of_the_row(rowstest):
         (lambda ns, x: ns.softmax(torch.ones(3, 2, dtype=torch.complex64)), NotImplementedError,
          "rowstest::softmax: not implemented for ComplexFloat"),
         (lambda ns, x: ns.rms_norm(x, eps="small"), RuntimeError, "eps"),
+        (lambda ns, x: ns.silu_and_mul(x), RuntimeError,
+         "input has rows of 5 elements, which are not 2 slices of one length"),
+        (lambda ns, x: ns.rotary(torch.ones(3, 2), x, x), RuntimeError,
+         "rowstest::rotary: slices of x have 1 elements where rows have 5"),
+        (lambda ns, x: ns.rotary(torch.ones(3, 8), x, x), RuntimeError,
+         "rowstest::rotary: cos has 5 where the tensors before it have 4: they do not broadcast"),
+        (lambda ns, x: ns.silu_and_mul(torch.tensor(1.0)), RuntimeError,
+         "rowstest::silu_and_mul: input has no dimension, and no rows"),
     ],
 )  # fmt: skip
 def test_bad_input_is_an_error_that_names_it(rowstest, arguments, error, words):
@@ -198,6 +206,16 @@ def test_mixed_dtypes_are_promoted(rowstest):
     with pytest.raises(NotImplementedError, match="softmax: not implemented for Long"):
         rowstest.softmax(torch.arange(4))
     assert rowstest.l2_normalize(torch.arange(4)).dtype == torch.float32
+
+
+def test_slices_are_not_copied(rowstest):
+    x = torch.randn(64, 1 << 14)
+    with torch.profiler.profile(profile_memory=True) as profile:
+        rowstest.silu_and_mul(x)
+    made = [event.cpu_memory_usage for event in profile.events() if event.cpu_memory_usage > 0]
+    assert max(made) == x.nbytes // 2
+    assert {event.key for event in profile.key_averages()} >= {"rowstest::silu_and_mul"}
+    assert not {"aten::copy_", "aten::cat"} & {event.key for event in profile.key_averages()}
 
 
 def test_forms(rowstest):

@@ -16,7 +16,6 @@ from ...fused.tree import (
     IsMissing,
     Name,
     Number,
-    OfRow,
     Tree,
     in_order,
 )
@@ -36,8 +35,7 @@ class Statements:
         self.words: dict[Tree, str] = {}
         self.has = {item.name: f"given.has[{i}]" for i, item in enumerate(plan.inputs)}
         for index, item in enumerate(plan.inputs):
-            self.words[Name(item.name)] = f"given.inputs[{index}]"
-            self.words[OfRow(item.name)] = f"given.inputs[{index}]"
+            self.words[item.tree] = f"given.inputs[{index}]"
         if plan.rows:
             self.words |= {Name(LENGTH): "given.length", positions(): "given.position"}
         for index, number in enumerate(plan.numbers):

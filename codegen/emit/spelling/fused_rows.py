@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ...cpp.template import fill
 from ...fused.functions import functions, is_condition
-from ...fused.tree import ELEMENT, LENGTH, Call, Choice, Name, OfRow, Tree
+from ...fused.tree import ELEMENT, LENGTH, Call, Choice, Name, OfRow, Slice, Tree
 from ...plan.fused import FusedPlan
 from ...plan.fused_rows import Pass, RowsPlan
 from .fused import Statements
@@ -22,6 +22,8 @@ static constexpr bool are_read[] = {$are_read}, of_rows[] = {$of_rows};
 static constexpr bool indices[] = {$indices};
 static constexpr int slots[] = {$slots}, length_slot = $length;
 static constexpr bool uses_positions = $positions, refuses_empty = $refuses;
+static constexpr ::torchext::fused::Part slices[] = {$slices};
+static constexpr ::torchext::fused::Place places[] = {$places};
 static constexpr bool row_results[] = {$row_results}, may_be_inputs[] = {$may_be_inputs};
 static constexpr bool reads[][inputs] = {$reads};
 static constexpr bool uses_row[][numbers_of_row + 1] = {$uses_row};
@@ -70,7 +72,7 @@ class RowStatements(Statements):
     def __init__(self, plan: FusedPlan, rows: RowsPlan) -> None:
         super().__init__(plan)
         self.rows = rows
-        self.places = {item.name: index for index, item in enumerate(plan.inputs)}
+        self.places = {item.tree: index for index, item in enumerate(plan.inputs)}
         self.row_conditions: dict[Tree, str] = {}
         for index, part in enumerate(rows.numbers):
             self.words[part] = f"given.numbers_of_row[{index}]"
@@ -98,8 +100,7 @@ class RowStatements(Statements):
                 self.words[inner] = f"({self._of_row(inner)})"
         if isinstance(part, Call) and part.function == ELEMENT:
             row, index = part.arguments
-            assert isinstance(row, Name) and isinstance(index, OfRow)
-            return f"given.element({self.places[row.name]}, {self.places[index.name]})"
+            return f"given.element({self.places[row]}, {self.places[index]})"
         if isinstance(part, Call) and part.function in _JOINING:
             left, right = map(self.condition, part.arguments)
             return f"{left} {_JOINING[part.function]} {right}"
@@ -135,7 +136,7 @@ def _of_choice(part: Tree) -> tuple[Tree, ...]:
 
 def members(plan: FusedPlan, rows: RowsPlan) -> list[str]:
     """What the struct of an expression of rows has besides."""
-    names = [item.name for item in plan.inputs]
+    inputs = [item.tree for item in plan.inputs]
     slots = {part: index for index, part in enumerate(rows.numbers)}
     counts = [len(one.reductions) for one in rows.passes]
     of_rows = [_function(_OF_ROW, i, _new(plan, rows).of_row(one.of_row)) for i, one in _each(rows)]
@@ -149,16 +150,20 @@ def members(plan: FusedPlan, rows: RowsPlan) -> list[str]:
         kept=str(len(rows.kept)),
         numbers=str(len(rows.numbers)),
         conditions=str(len(rows.conditions)),
-        are_read=_bools(name in rows.read for name in names),
-        of_rows=_bools(name in rows.of_rows for name in names),
-        indices=_bools(name in rows.indices for name in names),
-        slots=", ".join(str(slots.get(OfRow(name), -1)) for name in names),
+        are_read=_bools(tree in rows.read for tree in inputs),
+        of_rows=_bools(isinstance(tree, OfRow) for tree in inputs),
+        indices=_bools(tree in rows.indices for tree in inputs),
+        slots=", ".join(
+            str(slots.get(tree, -1) if isinstance(tree, OfRow) else -1) for tree in inputs
+        ),
         length=str(slots.get(Name(LENGTH), -1)),
         positions=_word(rows.uses_positions),
         refuses=_word(rows.is_empty_refused),
+        slices=", ".join(_slice(tree) for tree in inputs),
+        places=", ".join(f"{{{p.result}, {p.index}, {p.count}}}" for p in plan.places),
         row_results=_bools(rows.row_results),
         may_be_inputs=_bools(rows.may_be_inputs),
-        reads=_table(rows, lambda one: (name in one.reads for name in names)),
+        reads=_table(rows, lambda one: (tree in one.reads for tree in inputs)),
         uses_row=_table(
             rows, lambda one: (i in one.uses_row for i in range(len(rows.numbers) + 1))
         ),
@@ -171,6 +176,10 @@ def members(plan: FusedPlan, rows: RowsPlan) -> list[str]:
         functions="\n".join([*of_rows, last, *elements]),
         of_results=_new(plan, rows).of_results(),
     ).split("\n")
+
+
+def _slice(tree: Tree) -> str:
+    return f"{{{tree.index}, {tree.count}}}" if isinstance(tree, Slice) else "{0, 1}"
 
 
 def _new(plan: FusedPlan, rows: RowsPlan) -> RowStatements:

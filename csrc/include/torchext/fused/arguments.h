@@ -84,8 +84,8 @@ V number(const T& given) {
 
 /// That all results are wanted.
 template <typename Op>
-std::array<bool, Op::results> all() {
-  std::array<bool, Op::results> found;
+std::array<bool, Op::returns> all() {
+  std::array<bool, Op::returns> found;
   found.fill(true);
   return found;
 }
@@ -130,8 +130,8 @@ inline at::Scalar highest(const Rule& rule, const Arguments& arguments) {
 }
 
 inline at::ScalarType dtype_of(const Rule& rule, const Arguments& arguments) {
-  if (rule.is_bool) {
-    return at::kBool;
+  if (rule.is_bool || rule.cast != at::ScalarType::Undefined) {
+    return rule.is_bool ? at::kBool : rule.cast;
   }
   const at::ScalarType dtype = promoted(rule, arguments);
   const bool is_known = dtype != at::ScalarType::Undefined; // else numbers alone decide
@@ -159,7 +159,7 @@ void check_exact(const Arguments& arguments) {
   if (at::isFloatingType(common)) {
     for (const Rule& rule : Op::rules) {
       const at::ScalarType dtype = dtype_of(rule, arguments);
-      const bool counts = Op::has_rows && rule.tensors == 0; // elements of a row
+      const bool counts = Op::has_rows && rule.tensors == 0; // elements of a row, or it is cast
       TORCH_CHECK_NOT_IMPLEMENTED(
           rule.is_bool || counts || !at::isIntegralType(dtype, /*includeBool=*/true),
           Op::name,

@@ -56,6 +56,7 @@ struct Rule {
   uint64_t numbers = 0;
   Category least = Category::kBool;
   bool is_bool = false; // a condition, whatever it compares
+  c10::ScalarType cast = c10::ScalarType::Undefined; // what is asked for, whatever the others are
 };
 
 /// The dtypes that an expression is computed in.

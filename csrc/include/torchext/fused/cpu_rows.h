@@ -6,6 +6,7 @@
 // that their error grows slowly.
 #pragma once
 
+#include <c10/util/TypeCast.h>
 #include <torchext/fused/cpu_loops.h>
 #include <torchext/fused/reduce.h>
 
@@ -295,13 +296,36 @@ class Rows {
         }
       }
     }
-    for (size_t i = 0; i < Op::results; ++i) {
-      if (Op::makes[index][i] && wanted_[i]) {
+    store<index>(block, done, n, std::make_index_sequence<Op::results>());
+  }
+
+  template <size_t index, typename Block, size_t... result>
+  C10_ALWAYS_INLINE void store(
+      const Block& block, int64_t done, int64_t n, std::index_sequence<result...> /*of*/) {
+    (store_one<index, result>(block, done, n), ...);
+  }
+
+  template <size_t index, size_t i, typename Block>
+  C10_ALWAYS_INLINE void store_one(const Block& block, int64_t done, int64_t n) {
+    if constexpr (Op::makes[index][i]) {
+      if (wanted_[i]) {
         V values[B::count];
         for (int k = 0; k < B::count; ++k) {
           values[k] = block.results[k][i];
         }
-        B::store(reinterpret_cast<T*>(data_[call_.results[i]]) + done, n, values);
+        using R = Stored<Op, T, i>;
+        R* const to = reinterpret_cast<R*>(data_[call_.results[i]]) + done;
+        if constexpr (std::is_same_v<R, T>) {
+          B::store(to, n, values);
+        } else {
+          S lanes[B::size];
+          for (int k = 0; k < B::count; ++k) {
+            L::store(values[k], lanes + k * L::count);
+          }
+          for (int64_t j = 0; j < n; ++j) {
+            to[j] = c10::convert<R>(lanes[j]);
+          }
+        }
       }
     }
   }

@@ -116,7 +116,8 @@ struct RowOnDevice {
     ((totals[term] = neutral<Op::reduction[index][term].how, S>()), ...);
     const int64_t step = int64_t(blockDim.x) * width;
     for (int64_t at = int64_t(threadIdx.x) * width; at < call.length; at += step) {
-      P loaded[Op::inputs + 1], stored[Op::results];
+      P loaded[Op::inputs + 1];
+      S made[width][Op::results];
       each(Inputs(), [&](auto i) {
         if constexpr (Op::reads[index][i]) {
           if (has[i]) {
@@ -134,7 +135,6 @@ struct RowOnDevice {
 #pragma unroll
       for (int j = 0; j < width; ++j) {
         S values[Op::inputs + 1], of_element[Op::kept + 1], terms[sizeof...(term) + 1];
-        S made[Op::results];
         each(Inputs(), [&](auto i) {
           if constexpr (Op::reads[index][i]) {
             values[i] = has[i] ? static_cast<S>(loaded[i].values[j]) : S(0);
@@ -151,23 +151,24 @@ struct RowOnDevice {
             holds,
             of_element,
             static_cast<S>(at + j)};
-        Op::template elements<S>(Pass<index>(), given, of_element, terms, made);
+        Op::template elements<S>(Pass<index>(), given, of_element, terms, made[j]);
         each(Kept(), [&](auto i) {
           if constexpr (Op::keeps[index][i]) {
             kept[int64_t(i) * call.length + at + j] = of_element[i];
           }
         });
         ((totals[term] = reduced<Op::reduction[index][term].how>(totals[term], terms[term])), ...);
-        each(Results(), [&](auto i) {
-          if constexpr (Op::makes[index][i]) {
-            stored[i].values[j] = static_cast<T>(made[i]);
-          }
-        });
       }
       each(Results(), [&](auto i) {
         if constexpr (Op::makes[index][i]) {
           if (call.wanted[i]) {
-            *reinterpret_cast<P*>(results[i] + at * sizeof(T)) = stored[i];
+            using R = Stored<Op, T, i>;
+            Pack<R, width> stored;
+#pragma unroll
+            for (int j = 0; j < width; ++j) {
+              stored.values[j] = c10::convert<R>(made[j][i]);
+            }
+            *reinterpret_cast<Pack<R, width>*>(results[i] + at * sizeof(R)) = stored;
           }
         }
       });
@@ -253,15 +254,16 @@ void launch_rows(
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
-/// Whether rows can be read and written 16 bytes at a time.
+/// Whether rows can be read 16 bytes at a time, and written as many elements.
 template <typename Op, typename T>
 bool has_wide_rows(at::TensorIteratorBase& iter, const RowCall& told) {
-  bool found = told.length % (kAccess / int64_t(sizeof(T))) == 0;
+  constexpr int64_t width = kAccess / sizeof(T);
+  bool found = told.length % width == 0;
   for (int operand = 0; operand < told.operands; ++operand) {
-    if (told.strides[operand] == int64_t(sizeof(T))) {
-      found = found && reinterpret_cast<uintptr_t>(iter.data_ptr(operand)) % kAccess == 0;
+    if (const int64_t access = width * told.strides[operand]; access != 0) {
+      found = found && reinterpret_cast<uintptr_t>(iter.data_ptr(operand)) % access == 0;
       for (const int64_t stride : iter.strides(operand)) {
-        found = found && stride % kAccess == 0;
+        found = found && stride % access == 0;
       }
     }
   }

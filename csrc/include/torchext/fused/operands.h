@@ -262,9 +262,10 @@ inline at::Tensor as_result(
           return tensor.has_value();
         });
     const at::Tensor same = at::full_symint(sizes, value.number(), first.options().dtype(dtype));
-    // Results of one call require grad together.
-    return first.requires_grad() ? at::where(at::ones_like(same, at::kBool), same, first.to(dtype))
-                                 : same;
+    // Results of one call require grad together; of slices the sizes are others.
+    return first.requires_grad()
+               ? at::where(at::ones_like(same, at::kBool), same, first.sum().to(dtype))
+               : same;
   }
   const at::Tensor tensor = value.tensor().to(dtype);
   if (!torchext::detail::same_sizes(tensor.sym_sizes(), sizes)) {

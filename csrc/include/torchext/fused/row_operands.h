@@ -5,6 +5,7 @@
 #pragma once
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <torchext/fused/operands.h>
 #include <torchext/fused/rows.h>
@@ -21,12 +22,15 @@ struct RowOperator {
   const char* name;
   const char* const* input_names;
   size_t inputs;
-  size_t results;
+  size_t results; // that are computed
+  size_t returns; // that these are parts of
   size_t numbers;
   size_t conditions;
   const bool* are_read;      // inputs of which more counts than whether they are there
   const bool* of_rows;       // those that rows have one number of
   const bool* indices;       // those of them that choose an element
+  const Part* slices;        // which part of its rows an input is
+  const Place* places;       // of what is computed
   const bool* row_results;   // results that rows have one number of
   const bool* may_be_inputs; // those that may be an argument itself
   bool refuses_empty;
@@ -41,26 +45,17 @@ struct RowOperator {
 
 template <typename Op>
 constexpr RowOperator described() {
-  return {
-      Op::name,
-      Op::input_names,
-      Op::inputs,
-      Op::results,
-      Op::numbers,
-      Op::conditions,
-      Op::are_read,
-      Op::of_rows,
-      Op::indices,
-      Op::row_results,
-      Op::may_be_inputs,
-      Op::refuses_empty,
-      Op::length_slot >= 0,
-      Op::uses_positions,
-      Op::rules,
-      Op::common,
-      &Op::Types::has,
-      &check_exact<Op>,
-      &Op::template compute<Value>};
+  return {Op::name,           Op::input_names,
+          Op::inputs,         Op::results,
+          Op::returns,        Op::numbers,
+          Op::conditions,     Op::are_read,
+          Op::of_rows,        Op::indices,
+          Op::slices,         Op::places,
+          Op::row_results,    Op::may_be_inputs,
+          Op::refuses_empty,  Op::length_slot >= 0,
+          Op::uses_positions, Op::rules,
+          Op::common,         &Op::Types::has,
+          &check_exact<Op>,   &Op::template compute<Value>};
 }
 
 using RowResults = std::vector<at::Tensor>;
@@ -70,10 +65,11 @@ struct RowSizes {
   c10::SymDimVector rows;
   c10::SymInt length = 1;
 
-  c10::SymDimVector of_result(const RowOperator& op, size_t result) const {
+  /// Those of what is computed, or of the whole that it is a part of.
+  c10::SymDimVector of_result(const RowOperator& op, size_t result, bool is_whole = false) const {
     c10::SymDimVector found = rows;
     if (!op.row_results[result]) {
-      found.push_back(length);
+      found.push_back(is_whole ? length * op.places[result].count : length);
     }
     return found;
   }
@@ -100,6 +96,32 @@ inline void take_in(
   sizes = at::infer_size_symdimvector(sizes, own);
 }
 
+/// How long the rows of an input are, or the slice that it is of them.
+inline c10::SymInt length_of(const RowOperator& op, const c10::SymInt& size, size_t input) {
+  const int count = op.slices[input].count;
+  if (count == 1) {
+    return size;
+  }
+  TORCH_SYM_CHECK(
+      (size % count).sym_eq(0),
+      op.name,
+      ": ",
+      op.input_names[input],
+      " has rows of ",
+      size,
+      " elements, which are not ",
+      count,
+      " slices of one length");
+  return size / count;
+}
+
+/// The slice of a tensor that an input is.
+inline at::Tensor sliced(
+    const RowOperator& op, const at::Tensor& tensor, size_t input, const c10::SymInt& length) {
+  const Part& part = op.slices[input];
+  return part.count == 1 ? tensor : tensor.narrow_symint(-1, length * part.index, length);
+}
+
 inline RowSizes row_sizes(const RowOperator& op, const Arguments& arguments) {
   RowSizes found;
   c10::SymDimVector length;
@@ -112,12 +134,28 @@ inline RowSizes row_sizes(const RowOperator& op, const Arguments& arguments) {
     if (!op.of_rows[i]) {
       TORCH_CHECK(
           !sizes.empty(), op.name, ": ", op.input_names[i], " has no dimension, and no rows");
-      take_in(op, length, sizes.slice(sizes.size() - 1), i);
+      const c10::SymInt own = length_of(op, sizes.back(), i);
+      take_in(op, length, own, i);
       sizes = sizes.slice(0, sizes.size() - 1);
     }
     take_in(op, found.rows, sizes, i);
   }
   found.length = length[0];
+  for (size_t i = 0; i < op.inputs; ++i) {
+    if (op.slices[i].count > 1 && arguments.tensors[i].has_value()) {
+      const c10::SymInt own = (*arguments.tensors[i]).sym_size(-1) / op.slices[i].count;
+      TORCH_SYM_CHECK(
+          own.sym_eq(found.length),
+          op.name,
+          ": slices of ",
+          op.input_names[i],
+          " have ",
+          own,
+          " elements where rows have ",
+          found.length,
+          ", with which slices do not broadcast");
+    }
+  }
   return found;
 }
 
@@ -161,12 +199,23 @@ inline RowResults meta_rows(
     const RowOperator& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
   const RowSizes sizes = checked_sizes(op, arguments);
   const at::TensorOptions options = options_of(op, arguments).device(at::kMeta);
-  RowResults found(op.results);
+  RowResults found(op.returns);
   for (size_t i = 0; i < op.results; ++i) {
-    if (wanted[i]) {
+    const Place& place = op.places[i];
+    if (wanted[place.result] && place.index == 0) {
       const at::ScalarType dtype = dtype_of(op.rules[i], arguments);
-      found[i] = at::empty_symint(sizes.of_result(op, i), options.dtype(dtype));
+      const c10::SymDimVector whole = sizes.of_result(op, i, /*is_whole=*/true);
+      found[place.result] = at::empty_symint(whole, options.dtype(dtype));
     }
+  }
+  return found;
+}
+
+/// Which of what is computed is wanted, as a part of a result that is.
+inline c10::SmallVector<bool, 8> wanted_parts(const RowOperator& op, at::ArrayRef<bool> wanted) {
+  c10::SmallVector<bool, 8> found;
+  for (size_t i = 0; i < op.results; ++i) {
+    found.push_back(wanted[op.places[i].result]);
   }
   return found;
 }
@@ -199,7 +248,8 @@ inline RowResults composite_rows(
     if (has[i] && op.are_read[i]) {
       const at::Tensor& tensor = *arguments.tensors[i];
       const at::Tensor own = tensor.to(is_integral(op, tensor, i) ? at::kLong : computed);
-      inputs[i] = op.of_rows[i] ? own.unsqueeze(-1) : as_long(own, sizes.length);
+      inputs[i] = op.of_rows[i] ? own.unsqueeze(-1)
+                                : as_long(sliced(op, own, i, sizes.length), sizes.length);
     }
   }
   for (size_t i = 0; i < op.numbers; ++i) {
@@ -207,7 +257,8 @@ inline RowResults composite_rows(
     numbers[i] = given.is_integral ? at::Scalar(given.integer) : at::Scalar(given.real);
   }
   std::copy(arguments.conditions, arguments.conditions + op.conditions, has.data() + op.inputs);
-  GivenRows<Value> given{{inputs.data(), numbers.data(), has.data(), wanted.data()}, {}, {}};
+  const auto are_wanted = wanted_parts(op, wanted);
+  GivenRows<Value> given{{inputs.data(), numbers.data(), has.data(), are_wanted.data()}, {}, {}};
   if (op.uses_length) {
     given.length = at::full({}, at::Scalar(sizes.length), options);
   }
@@ -215,9 +266,10 @@ inline RowResults composite_rows(
     given.position = at::arange(at::Scalar(sizes.length), options.dtype(at::kLong)).to(computed);
   }
   op.compute(given, results.data());
-  RowResults found(op.results);
+  RowResults found(op.returns);
+  std::vector<at::Tensor> parts;
   for (size_t i = 0; i < op.results; ++i) {
-    if (wanted[i]) {
+    if (are_wanted[i]) {
       if (op.may_be_inputs[i] && !results[i].is_number()) {
         results[i] = results[i].tensor().clone(at::MemoryFormat::Contiguous);
       }
@@ -225,17 +277,24 @@ inline RowResults composite_rows(
           op.row_results[i] && results[i].tensor().defined() && results[i].tensor().dim() > 0;
       const Value value =
           is_column ? Value(results[i].tensor().squeeze(-1)) : std::move(results[i]);
-      found[i] =
-          as_result(value, arguments, sizes.of_result(op, i), dtype_of(op.rules[i], arguments));
+      const Place& place = op.places[i];
+      parts.push_back(
+          as_result(value, arguments, sizes.of_result(op, i), dtype_of(op.rules[i], arguments)));
+      if (place.index + 1 == place.count) {
+        found[place.result] = place.count == 1 ? parts[0] : at::cat(parts, /*dim=*/-1);
+        parts.clear();
+      }
     }
   }
   return found;
 }
 
-/// What rows begin with: the tensor without its last dimension.
-inline at::Tensor beginnings(const at::Tensor& tensor) {
+/// What rows begin with, or a part of them does: the tensor without its last dimension.
+inline at::Tensor beginnings(const at::Tensor& tensor, int64_t begin = 0) {
   return tensor.as_strided(
-      tensor.sizes().slice(0, tensor.dim() - 1), tensor.strides().slice(0, tensor.dim() - 1));
+      tensor.sizes().slice(0, tensor.dim() - 1),
+      tensor.strides().slice(0, tensor.dim() - 1),
+      tensor.storage_offset() + begin);
 }
 
 /// The operands of a call on the CPU, all of one dtype, but for integers that rows have one of.
@@ -254,17 +313,26 @@ struct RowOperands {
       at::ScalarType common) {
     config.check_all_same_dtype(false).resize_outputs(false).set_check_mem_overlap(false);
     const at::TensorOptions options = options_of(op, arguments);
+    results.resize(op.returns);
     for (size_t i = 0; i < op.results; ++i) {
-      result_of.push_back(wanted[i] ? next() : int8_t(-1));
-      if (wanted[i]) {
-        // Numbers of rows are few, and have the precision that is computed in.
-        const at::ScalarType dtype = op.row_results[i] ? at::toOpMathType(common) : common;
-        results.push_back(at::empty_symint(sizes.of_result(op, i), options.dtype(dtype)));
-        config.add_owned_output(op.row_results[i] ? results[i] : beginnings(results[i]));
-        strides.push_back(static_cast<int64_t>(results[i].element_size()));
-      } else {
-        results.emplace_back();
+      const Place& place = op.places[i];
+      const bool is_wanted = wanted[place.result];
+      result_of.push_back(is_wanted ? next() : int8_t(-1));
+      if (!is_wanted) {
+        continue;
       }
+      at::Tensor& whole = results[place.result];
+      if (place.index == 0) {
+        // Numbers of rows are few, and have the precision that is computed in.
+        const at::ScalarType cast = op.rules[i].cast;
+        const at::ScalarType dtype = op.row_results[i]                   ? at::toOpMathType(common)
+                                     : cast == at::ScalarType::Undefined ? common
+                                                                         : cast;
+        whole = at::empty_symint(sizes.of_result(op, i, /*is_whole=*/true), options.dtype(dtype));
+      }
+      const int64_t begin = place.index * sizes.length.expect_int();
+      config.add_owned_output(op.row_results[i] ? whole : beginnings(whole, begin));
+      strides.push_back(op.row_results[i] ? 0 : static_cast<int64_t>(whole.element_size()));
     }
     for (size_t i = 0; i < op.inputs; ++i) {
       const bool is_given = arguments.tensors[i].has_value();
@@ -293,7 +361,7 @@ struct RowOperands {
       all.push_back(sizes.length);
     }
     const bool is_of_row = op.of_rows[i];
-    const at::Tensor own = tensor.to(dtype);
+    const at::Tensor own = sliced(op, tensor, i, sizes.length).to(dtype);
     const bool is_strided = !is_of_row && own.size(-1) != 1 && own.stride(-1) > 1;
     const at::Tensor expanded = (is_strided ? own.contiguous() : own).expand_symint(all);
     strides.push_back(
@@ -311,7 +379,7 @@ RowResults run_over_rows(
   const at::ScalarType common = dtype_of(op.common, arguments);
   const int64_t length = sizes.length.expect_int();
   if (std::none_of(wanted.begin(), wanted.end(), [](bool is) { return is; })) {
-    return RowResults(op.results);
+    return RowResults(op.returns);
   }
   if (length == 0) {
     return composite_rows(op, arguments, wanted);
@@ -339,8 +407,9 @@ RowResults run_over_rows(
       length};
   run(common, iter, call);
   for (size_t i = 0; i < op.results; ++i) {
-    if (wanted[i]) {
-      operands.results[i] = operands.results[i].to(dtype_of(op.rules[i], arguments));
+    at::Tensor& result = operands.results[op.places[i].result];
+    if (result.defined()) {
+      result = result.to(dtype_of(op.rules[i], arguments));
     }
   }
   return std::move(operands.results);
@@ -374,7 +443,7 @@ auto returned(RowResults& results, std::index_sequence<index...> /*of*/) {
 
 template <typename Op>
 auto returned(RowResults results) {
-  return returned(results, std::make_index_sequence<Op::results>());
+  return returned(results, std::make_index_sequence<Op::returns>());
 }
 
 } // namespace fused

@@ -4,6 +4,7 @@
 // Plain values, which code that is compiled for several instruction sets shares.
 #pragma once
 
+#include <c10/core/ScalarTypeToTypeMeta.h>
 #include <torchext/fused/call.h>
 
 #include <cstddef>
@@ -26,6 +27,33 @@ struct Reduction {
   Reduce how;
   size_t slot;
 };
+
+/// One of `count` equal parts of rows, in their order: a row itself of one.
+struct Part {
+  int index;
+  int count;
+};
+
+/// Where what is computed stands: in which of the operator's results, and as which part of its rows.
+struct Place {
+  size_t result;
+  int index;
+  int count;
+};
+
+/// The type that elements of a result are stored as: that which is computed in, or is cast to.
+template <c10::ScalarType cast, typename T>
+struct StoredAs {
+  using type = c10::impl::ScalarTypeToCPPTypeT<cast>;
+};
+
+template <typename T>
+struct StoredAs<c10::ScalarType::Undefined, T> {
+  using type = T;
+};
+
+template <typename Op, typename T, size_t result>
+using Stored = typename StoredAs<Op::rules[result].cast, T>::type;
 
 constexpr int8_t kMissing = -1, kGiven = -2;
 
