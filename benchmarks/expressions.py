@@ -40,17 +40,21 @@ SPEC = """
   pointwise: silu(x) * y
 - func: chain(Tensor x, Tensor y) -> Tensor
   pointwise: tanh(x * y + x) * sigmoid(y)
-- func: rms_norm(Tensor x, Tensor weight, float eps=1e-6) -> Tensor
-  rows: x * rsqrt(mean(x ** 2) + eps) * weight
-- func: layer_norm(Tensor x, Tensor weight, Tensor bias, float eps=1e-5) -> Tensor
-  let: {distance: x - mean(x)}
-  rows: distance * rsqrt(mean(distance ** 2) + eps) * weight + bias
+- func: rms_norm(Tensor x, Tensor? weight=None, float eps=1e-6) -> Tensor
+  rows: x * rsqrt(mean(x ** 2) + eps) * (1 if weight is None else weight)
+- func: layer_norm(Tensor x, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor
+  let:
+    distance: x - mean(x)
+    normal: distance * rsqrt(mean(distance ** 2) + eps)
+  rows: normal * (1 if weight is None else weight) + (0 if bias is None else bias)
 - func: softmax(Tensor x) -> Tensor
   rows: softmax(x)
 - func: logsumexp(Tensor x) -> Tensor
   rows: logsumexp(x)
 - func: cross_entropy(Tensor x, Tensor target) -> Tensor
   rows: logsumexp(x) - x[target]
+- func: silu_and_mul(Tensor x) -> Tensor
+  rows: silu(x[:n // 2]) * x[n // 2:]
 """
 SETUP = """
 from setuptools import setup
@@ -65,6 +69,13 @@ WITH_TORCH: dict[str, Callable[..., torch.Tensor]] = {
     "swiglu": lambda x, y: F.silu(x) * y,
     "chain": lambda x, y: torch.tanh(x * y + x) * torch.sigmoid(y),
 }
+
+
+def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
+    gate, up = x.chunk(2, -1)
+    return F.silu(gate) * up
+
+
 # Of rows, with what their arguments are: E has rows, W belongs to all of them, I is an index.
 OF_ROWS: dict[str, tuple[Callable[..., torch.Tensor], str]] = {
     "rms_norm": (lambda x, weight: F.rms_norm(x, x.shape[-1:], weight, 1e-6), "EW"),
@@ -72,6 +83,7 @@ OF_ROWS: dict[str, tuple[Callable[..., torch.Tensor], str]] = {
     "softmax": (lambda x: x.softmax(-1), "E"),
     "logsumexp": (lambda x: x.logsumexp(-1), "E"),
     "cross_entropy": (lambda x, target: F.cross_entropy(x, target, reduction="none"), "EI"),
+    "silu_and_mul": (silu_and_mul, "E"),
 }
 SIZES = (64, 4096, 65536, 1048576)
 LENGTHS = (64, 1024, 65536)

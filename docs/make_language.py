@@ -586,6 +586,7 @@ element; they broadcast, and a result has a row for each row, or one dimension l
 | `x[:n // 2]` | one of equal slices of an argument's rows, as `x[n // 3:2 * n // 3]` is too |
 | `n` | how many elements a row has; in a slice how many the argument has |
 | `cat(x, y)` | a result whose rows consist of others, all of one length |
+| `sum_to_size(x, y)` | a result of the size of `y`: the sum where rows of that are broadcast |
 | `to(x, int8)` | a result in another dtype: {casts} |
 
 All rows and slices of one operator are equally long: an argument is used in slices of one length,
@@ -621,7 +622,9 @@ Everything is computed in floating point: `argmax` and `count` return int64, row
 16,777,216 elements. Strides are read as they are where the last dimension is dense, results are
 contiguous. Other devices than the CPU and CUDA, batches of `vmap` and torch.compile run the ATen
 operators of the expression: there an index that is no place of the row makes NaN, and on CUDA a
-device-side assertion fails. The gradient of a tensor that was broadcast is summed by autograd. Not
+device-side assertion fails. The gradient of a row that belongs to all rows, a weight's, is summed
+by the kernel, in an order that does not depend on the number of threads; where the tensor was
+broadcast otherwise, or the gradient needs nothing of it, its rows are written and then summed. Not
 yet: `prod`, complex numbers, forms that are structured.
 
 """

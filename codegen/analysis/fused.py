@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..cpp import names as cpp_names
 from ..fused.dtypes import Category, compared
 from ..fused.entries import Expressions
-from ..fused.extents import Extent, extents
+from ..fused.extents import extents
 from ..fused.functions import functions, joins_conditions, pieces
 from ..fused.rows import of_primitives
 from ..fused.tree import (
@@ -54,10 +54,7 @@ def fused_plan(
     read = frozenset(part for part in extent_of if isinstance(part, (Name, OfRow, Slice)))
     inputs = tuple(_inputs(expressions, read))
     places = tuple(_places(expressions.results))
-    row_results = tuple(
-        place.count == 1 and extent_of[expressions.results[place.result]] is not Extent.ELEMENT
-        for place in places
-    )
+    whole = tuple(expressions.results[place.result] for place in places)
     expressions = _in_pieces(expressions, places)
     shared, conditions = _shared(expressions)
     exponents = _exponents(expressions)
@@ -83,7 +80,7 @@ def fused_plan(
         types=_types(expressions),
         mask=label(expressions.mask) if expressions.mask else None,
         functions=tuple(_functions(kernels, structured)),
-        rows=rows_plan(expressions.results, row_results, kinds, read, before) if has_rows else None,
+        rows=rows_plan(expressions.results, whole, kinds, read, before) if has_rows else None,
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from ..fused.extents import Extent, extents
-from ..fused.functions import functions, is_condition, is_sum, positions
+from ..fused.functions import functions, is_condition, is_sum, positions, size_of
 from ..fused.tree import (
     ELEMENT,
     Call,
@@ -30,15 +30,18 @@ from ..plan.fused_rows import Pass, RowsPlan
 
 def rows_plan(
     results: tuple[Tree, ...],
-    row_results: tuple[bool, ...],
+    whole: tuple[Tree, ...],
     kinds: Mapping[str, str],
     read: frozenset[Tree],
     before: Set[Tree],
 ) -> RowsPlan:
-    """The plan of results that are made of primitives; row_results: whether rows have one number of
-    a result; read: the inputs of which more counts than whether they are there; before: the parts
-    that are known once a call."""
-    return _Rows(results, row_results, kinds, before).plan(read)
+    """The plan of results that are made of primitives. whole: the results that they are rows of, or
+    themselves; read: the inputs of which more counts than whether they are there; before: the
+    parts that are known once a call."""
+    extent = extents(kinds, *whole)
+    row_results = tuple(extent[tree] is not Extent.ELEMENT for tree in whole)
+    sizes = tuple(map(size_of, whole))
+    return _Rows(results, row_results, kinds, before).plan(sizes, read)
 
 
 class _Rows:
@@ -92,7 +95,7 @@ class _Rows:
                 found.add(part)
         return found
 
-    def plan(self, read: frozenset[Tree]) -> RowsPlan:
+    def plan(self, sizes: tuple[Tree | None, ...], read: frozenset[Tree]) -> RowsPlan:
         raw = [self._steps(index, set()) for index in range(self.count)]
         first: dict[Tree, int] = {}
         for index, steps in enumerate(raw):
@@ -117,6 +120,7 @@ class _Rows:
             numbers=self.numbers,
             conditions=self.conditions,
             inlined=frozenset(self.inlined),
+            sizes=sizes,
             row_results=self.row_results,
             may_be_inputs=tuple(map(_may_be_input, self.results)),
             is_empty_refused=not all(map(is_sum, self.reductions)),

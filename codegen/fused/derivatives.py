@@ -18,9 +18,10 @@ from dataclasses import dataclass
 
 from .constants import chosen, computed, joined, negated
 from .extents import Extent, extent, extents
-from .functions import expanded, functions, is_pieces, joined_rows, pieces, summed
+from .functions import expanded, functions, joined_rows, makes_result, pieces
 from .reading import read
 from .rows import without
+from .sums import sum_of
 from .tree import (
     LENGTH,
     OPERATORS,
@@ -66,7 +67,7 @@ def gradients(
             _add(of, piece, grad)
     for part in reversed(order):
         if rows and part in of_elements:
-            _add(of, part, _sum(of_elements[part], rows.kinds))
+            _add(of, part, simplified(sum_of(of_elements[part], rows.kinds)))
         grad = of.get(part)
         if grad is not None:
             for inner, value in _inner_gradients(part, grad):
@@ -93,18 +94,11 @@ def _of_pieces(result: Tree, grad: Tree) -> Iterable[tuple[Tree, Tree]]:
     """The rows that a result consists of, and their gradients."""
     found = pieces(result)
     if len(found) == 1:
-        yield result, grad
+        yield found[0], grad
     elif isinstance(grad, Name):
         for index, piece in enumerate(found):
             if not _is_constant(piece):
                 yield piece, Slice(grad.name, index, len(found))
-
-
-def _sum(value: Tree, kinds: Mapping[str, str]) -> Tree:
-    """The sum of a row, of which all elements may be one number."""
-    if extent(value, kinds) is Extent.ELEMENT:
-        return summed(value)
-    return simplified(Call("*", (value, Name(LENGTH))))
 
 
 def _of_argument(grad: Tree | None, name: Tree, rows: Rows | None) -> Tree | None:
@@ -129,14 +123,14 @@ def tangent(result: Tree, tangents: Mapping[str, Tree], rows: Rows | None = None
             then, other = of.get(part.then), of.get(part.other)
             if then is not None or other is not None:
                 of[part] = Choice(part.condition, then or _ZERO, other or _ZERO)
-        elif isinstance(part, Call) and not is_pieces(part):
+        elif isinstance(part, Call) and not makes_result(part):
             for index, inner in enumerate(part.arguments):
                 given = of.get(inner)
                 formula = _formula(part.function, index) if given is not None else None
                 if formula is not None and given is not None:
                     value = _applied(formula, part, given)
                     if rows and functions()[part.function].is_reduction:
-                        value = _sum(value, rows.kinds)
+                        value = simplified(sum_of(value, rows.kinds))
                     _add(of, part, value)
     own = [of.get(piece) for piece in pieces(result)]
     is_any = any(value is not None for value in own)

@@ -23,9 +23,10 @@ from ..schema.schema import Schema
 from .derivatives import Rows, gradients, simplified, tangent
 from .dtypes import Dtype, cast_is_smooth, dtype_of
 from .entries import MASK
-from .extents import Extent, extent, tensors
+from .extents import Extent, extent
 from .formula_text import Derived, DerivedOperator, Formulas, listed
-from .functions import by_pieces, expanded, sized
+from .functions import by_pieces, computed, made_as, size_of
+from .sizes import as_rows, of_arguments, with_tensors
 from .tree import (
     LENGTH,
     Call,
@@ -38,7 +39,6 @@ from .tree import (
     Tree,
     exchanged,
     names,
-    uncast,
 )
 
 _ZERO = Number(0)
@@ -56,8 +56,8 @@ def derived_operators(
     return _Deriving(namespace, func, results, kinds, of_rows).run()
 
 
-def _sum(one: Tree, other: Tree) -> Tree:
-    return Call("+", (one, other))
+def _sum(*both: Tree) -> Tree:
+    return Call("+", both)
 
 
 class _Deriving:
@@ -79,14 +79,16 @@ class _Deriving:
         self.tensors = [n for n, kind in kinds.items() if kind in ("tensor", "tensor?")]
         self.smooth = tuple(self._is_smooth(tree) for tree in results)
         self.whole = [tree for tree, is_smooth in zip(results, self.smooth) if is_smooth]
-        self.results = [uncast(tree) for tree in self.whole]
+        self.results = [computed(tree) for tree in self.whole]
         count = len(self.results)
         one = ["grad_output"] if count == 1 else [f"grad_output_{i}" for i in range(count)]
         self.grads = [self._given(n, tree) for n, tree in zip(one, self.results)]
         of = self._sum_of_gradients(dict(zip(self.grads, self.results)), self.tensors)
         self.gradients = {name: tree for name, tree in of.items() if tree is not None}
-        if self.has_rows and (len(self.grads) > 1 or self.of_rows.issuperset(self.grads)):
-            made = self._as_long(self.gradients.values(), self.results)
+        is_whole = all(size_of(tree) is None for tree in self.whole)
+        is_less = self.of_rows.issuperset(self.grads) or not is_whole
+        if self.has_rows and (len(self.grads) > 1 or is_less):
+            made = with_tensors(self.gradients.values(), self.results, self.all_kinds)
             self.gradients = dict(zip(self.gradients, made))
         self.saved = self._save_result(results)
 
@@ -126,7 +128,7 @@ class _Deriving:
     def _is_smooth(self, result: Tree) -> bool:
         if isinstance(result, Cast) and not cast_is_smooth(result):
             return False
-        result = uncast(result)
+        result = computed(result)
         found = gradients({"": result}, self.tensors, self._rows({"": result}))
         return any(tree is not None for tree in found.values())
 
@@ -210,7 +212,7 @@ class _Deriving:
         return parse_schema(f"{name.base}_{suffix}{overload}({arguments}{mask}) -> {results}")
 
     def _backward(self) -> DerivedOperator:
-        trees = tuple(self.gradients.values())
+        trees = of_arguments(self.gradients, self._rows_of(self.tensors))
         is_one = len(self.grads) == 1
         before = [f"Tensor{'' if is_one else '?'} {grad}" for grad in self.grads]
         before += [f"Tensor {self.saved}"] if self.saved else []
@@ -221,10 +223,7 @@ class _Deriving:
     def _jvp(self) -> DerivedOperator:
         self.tangents = self._tangents_given(self.gradients)
         trees, before = self._along(self.results, self.tangents)
-        trees = tuple(
-            Cast(tree, whole.dtype) if isinstance(whole, Cast) else tree
-            for tree, whole in zip(trees, self.whole)
-        )
+        trees = tuple(made_as(whole, tree) for whole, tree in zip(self.whole, trees))
         func = self._schema("jvp", self._arguments(trees, before), len(trees))
         dtypes = tuple(self._dtype_of_tangent(tree, func) for tree in self.whole)
         doc = f"Tangent of ``{self.func.name}`` in the direction {listed(self.tangents.values())}."
@@ -236,6 +235,7 @@ class _Deriving:
         """The tangent of the gradients, along the result too."""
         trees, before = self._along(self.gradients.values(), tangents)
         used = names(*trees)
+        trees = tuple(map(made_as, backward.results, trees))
         known = [a for a in backward.func.arguments if a.name in (*self.grads, self.saved)]
         before += [str(a) for a in known if a.name in used]
         func = self._schema("backward_jvp", self._arguments(trees, before), len(trees))
@@ -262,31 +262,16 @@ class _Deriving:
         found = tuple(
             simplified(tangent(tree, values, rows) or zero) for tree, zero in zip(results, zeros)
         )
-        made = (by_pieces(self._like, tree, result) for tree, result in zip(found, results))
-        return self._as_long(made, results, tangents), arguments
+        if self.has_rows:
+            like = partial(as_rows, kinds=self.all_kinds)
+            found = tuple(by_pieces(like, *both) for both in zip(found, results))
+        known = {n: given for n, given in tangents.items() if self.kinds.get(n) == "tensor"}
+        return with_tensors(found, results, self.all_kinds, known), arguments
 
-    def _as_long(
-        self, derived: Iterable[Tree], results: Iterable[Tree], tangents: Mapping[str, str] = {}
-    ) -> tuple[Tree, ...]:
-        """What follows from results, with all tensors that those broadcast, or their tangents."""
-        trees = list(derived)
-        for tensor in tensors(self.all_kinds, *results) if trees else ():
-            own = tangents.get(tensor.name, "") if self.kinds.get(tensor.name) == "tensor" else ""
-            if not {tensor.name, own} & self._read(trees):
-                trees[0] = sized(trees[0], tensor)
-        return tuple(trees)
-
-    def _read(self, trees: Iterable[Tree]) -> set[str]:
-        """The tensors whose elements, or whose numbers of rows, are named."""
-        return {tensor.name for tensor in tensors(self.all_kinds, *trees)}
-
-    def _like(self, tree: Tree, result: Tree) -> Tree:
-        """A tangent of as many elements as the result."""
-        if not self._is_of_rows(tree) or self._is_of_rows(result):
-            return tree
-        kinds = self.all_kinds
-        rows = [tensor for tensor in tensors(kinds, result) if not isinstance(tensor, OfRow)]
-        return expanded(tree, min(rows, key=lambda row: kinds[row.name] == "tensor?"))
+    def _rows_of(self, arguments: Iterable[str]) -> set[str]:
+        """Those of some that have rows, which may be broadcast."""
+        is_broadcast = self.has_rows and len(self.tensors) > 1
+        return {*arguments} - self.of_rows if is_broadcast else set()
 
     def _dtype_of_tangent(self, result: Tree, func: Schema) -> Dtype:
         """That of the result, of what the tangent has of its tensors, or of their tangents."""
@@ -305,7 +290,11 @@ class _Deriving:
         wanted = [a.name for a in backward.func.arguments if a.name in known]
         of = self._sum_of_gradients(given, wanted)
         self.differentiated = {name: tree for name, tree in of.items() if tree is not None}
-        trees = tuple(self.differentiated.values())
+        if self._rows_of(self.tensors):
+            own = self.differentiated.values()
+            long = with_tensors(own, self.gradients.values(), self.all_kinds)
+            self.differentiated = dict(zip(self.differentiated, long))
+        trees = of_arguments(self.differentiated, self._rows_of(wanted))
         before = [f"Tensor{'' if len(given) == 1 else '?'} {name}" for name in given]
         used = names(*trees)
         more = {*self.grads, self.saved} & {*used}

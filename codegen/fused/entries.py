@@ -12,9 +12,9 @@ from ..schema.schema import Argument, Schema
 from ..spec.model import Expression, Operator
 from .dtypes import Dtype, dtype_of, needed_for_all
 from .extents import Extent, extents
-from .functions import is_pieces
+from .functions import computed, joins, makes_result, size_of
 from .reading import KINDS, Mistake, names_of_rows, read
-from .tree import LENGTH, Cast, Name, OfRow, Slice, Tree, in_order, names, parts, uncast
+from .tree import LENGTH, Name, OfRow, Slice, Tree, in_order, names, parts
 
 MASK = "output_mask"  # the argument that says which of several results are wanted
 # Keys that say what the expression says.
@@ -126,10 +126,11 @@ def _check_rows(
     for line, tree in zip(operator.rows, trees):
         if known[tree] is Extent.CALL:
             errors.add(line.at(0), "a result that is one number for all rows")
-        whole = uncast(tree)
+        whole = computed(tree)
+        is_joined = joins(whole) and size_of(tree) is None
         inner = [one for part in in_order(whole) for one in parts(part)]
-        if isinstance(whole, Cast) or any(isinstance(i, Cast) or is_pieces(i) for i in inner):
-            message = "'cat' and 'to' make a whole result, of which nothing else is computed"
+        if any(map(makes_result, inner if is_joined else (*inner, whole))):
+            message = "'cat', 'to' and 'sum_to_size' make a whole result: nothing is computed of it"
             errors.add(line.at(0), message)
     rows = [part for part in in_order(*trees) if isinstance(part, (Name, Slice))]
     if not any(kinds[part.name] == "tensor" for part in rows):

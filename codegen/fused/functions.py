@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import Errors
 from ..spec.yaml_reader import YamlReader
-from .tree import ELEMENT, LENGTH, Call, Choice, IsMissing, Name, Number, Tree, uncast
+from .tree import ELEMENT, LENGTH, Call, Cast, Choice, IsMissing, Name, Number, Tree
 
 TABLE = Path(__file__).with_name("functions.yaml")
 SIGNS = {
@@ -56,7 +56,7 @@ class Function:
     @property
     def makes_row(self) -> bool:
         """Whether it makes elements of what a row has, or of all of its elements."""
-        return self.kind in ("row", "positions", "copies", "pieces")
+        return self.kind in ("row", "positions", "copies", "pieces", "total")
 
     @property
     def is_of_rows(self) -> bool:
@@ -66,7 +66,7 @@ class Function:
     @property
     def makes_result(self) -> bool:
         """Whether nothing is computed of what it makes."""
-        return self.kind in ("pieces", "cast")
+        return self.kind in ("pieces", "cast", "total")
 
     @property
     def is_slow(self) -> bool:
@@ -178,7 +178,7 @@ def expanded(number: Tree, like: Tree) -> Tree:
 
 def sized(value: Tree, like: Tree) -> Tree:
     """A value, in a call whose sizes are those of another too."""
-    if isinstance(value, Call) and is_pieces(value):
+    if isinstance(value, Call) and joins(value):
         first, *others = value.arguments
         return joined_rows((sized(first, like), *others))
     return Call(_named("sizes"), (value, like))
@@ -189,14 +189,48 @@ def joined_rows(rows: Sequence[Tree]) -> Tree:
     return rows[0] if len(rows) == 1 else Call(_named("pieces"), tuple(rows))
 
 
-def is_pieces(tree: Tree) -> bool:
+def total(row: Tree, like: Tree) -> Tree:
+    """Rows, summed where those of a tensor are broadcast."""
+    return Call(_named("total"), (row, like))
+
+
+def makes_result(tree: Tree) -> bool:
+    """Whether nothing is computed of it."""
+    return (
+        isinstance(tree, Cast) or isinstance(tree, Call) and functions()[tree.function].makes_result
+    )
+
+
+def joins(tree: Tree) -> bool:
+    """Whether it is a row that consists of others."""
     return isinstance(tree, Call) and functions()[tree.function].kind == "pieces"
 
 
-def pieces(tree: Tree) -> tuple[Tree, ...]:
-    """The rows that a result consists of, before it is cast: most are one."""
-    tree = uncast(tree)
-    return tree.arguments if isinstance(tree, Call) and is_pieces(tree) else (tree,)
+def size_of(result: Tree) -> Tree | None:
+    """The tensor whose size a result has, which is summed to it."""
+    is_total = isinstance(result, Call) and functions()[result.function].kind == "total"
+    return result.arguments[1] if is_total else None
+
+
+def computed(result: Tree) -> Tree:
+    """What a result is, before it is summed or cast."""
+    if isinstance(result, Cast):
+        return result.value
+    return result if size_of(result) is None else result.arguments[0]
+
+
+def made_as(result: Tree, value: Tree) -> Tree:
+    """Another value, summed or cast as a result is."""
+    like = size_of(result)
+    if isinstance(result, Cast):
+        return Cast(value, result.dtype)
+    return value if like is None else total(value, like)
+
+
+def pieces(result: Tree) -> tuple[Tree, ...]:
+    """The rows that a result consists of, before it is summed or cast: most are one."""
+    value = computed(result)
+    return value.arguments if isinstance(value, Call) and joins(value) else (value,)
 
 
 def by_pieces(function: Callable[..., Tree], *results: Tree) -> Tree:

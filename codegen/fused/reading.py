@@ -9,11 +9,11 @@ from collections.abc import Mapping, Set
 
 from ..errors import did_you_mean
 from .constants import chosen, computed, joined, negated
-from .dtypes import CASTS
 from .extents import Extent, extent
-from .functions import SIGNS, Function, functions, is_condition, joined_rows, positions
+from .functions import SIGNS, Function, functions, is_condition, positions
+from .results import result_of, shown
 from .slices import WRITTEN, slice_of
-from .tree import CAST, ELEMENT, LENGTH, Call, Cast, Choice, IsMissing, Name, Number, OfRow, Tree
+from .tree import ELEMENT, LENGTH, Call, Choice, IsMissing, Name, Number, OfRow, Tree
 
 MOST_CHARACTERS = 20_000
 DEEPEST = 200  # so many expressions within one another
@@ -96,7 +96,7 @@ class _Reader:
         """A number of each element, or a condition."""
         method = getattr(self, type(node).__name__, None)
         if method is None:
-            raise self.mistake(node, f"'{_shown(node)}' means nothing here")
+            raise self.mistake(node, f"'{shown(node)}' means nothing here")
         self.depth += 1
         if self.depth > DEEPEST:
             raise self.mistake(node, "an expression that is nested too deeply; name its parts")
@@ -107,9 +107,9 @@ class _Reader:
     def condition(self, node: ast.expr) -> Tree:
         found = self.value(node)
         if not self.is_condition(found):
-            message = f"'{_shown(node)}' is a number where a condition is needed"
+            message = f"'{shown(node)}' is a number where a condition is needed"
             is_argument = isinstance(node, ast.Name) and self.arguments.get(node.id) == "tensor?"
-            is_given = f"'{_shown(node)} is not None' says whether it is given; "
+            is_given = f"'{shown(node)} is not None' says whether it is given; "
             raise self.mistake(node, message, f"{is_given * is_argument}write '!= 0' behind it")
         return found
 
@@ -161,31 +161,31 @@ class _Reader:
     def _slice(self, node: ast.Subscript, row: Tree, bounds: ast.Slice) -> Tree:
         is_tensor = isinstance(row, Name) and self.arguments[row.name].startswith("tensor")
         if not isinstance(row, Name) or not is_tensor:
-            message = f"'{_shown(node.value)}' has no slices: an argument that has rows has"
+            message = f"'{shown(node.value)}' has no slices: an argument that has rows has"
             raise self.mistake(node, message, "write the slices within the expression")
         found = slice_of(row.name, bounds)
         if found is None:
-            message = f"'{_shown(node)}' is no slice: one of equal parts is"
+            message = f"'{shown(node)}' is no slice: one of equal parts is"
             raise self.mistake(node, message, WRITTEN)
         return found
 
     def check_elements(self, node: ast.expr, tree: Tree) -> None:
         if extent(tree, self.arguments) is not Extent.ELEMENT:
-            raise self.mistake(node, f"'{_shown(node)}' is one number, and no row of them")
+            raise self.mistake(node, f"'{shown(node)}' is one number, and no row of them")
 
     def Constant(self, node: ast.Constant) -> Tree:
         value = node.value
         if type(value) not in (bool, int, float):
-            raise self.mistake(node, f"'{_shown(node)}' is no number")
+            raise self.mistake(node, f"'{shown(node)}' is no number")
         if isinstance(value, float) and not math.isfinite(value) or abs(value) >= 2**63:
-            raise self.mistake(node, f"'{_shown(node)}' is too large")
+            raise self.mistake(node, f"'{shown(node)}' is too large")
         return Number(value)
 
     def UnaryOp(self, node: ast.UnaryOp) -> Tree:
         if isinstance(node.op, ast.Not):
             return negated(self.condition(node.operand))
         if not isinstance(node.op, ast.USub):
-            raise self.mistake(node, f"'{_shown(node)}' means nothing here")
+            raise self.mistake(node, f"'{shown(node)}' means nothing here")
         operand = self.value(node.operand)
         if isinstance(operand, Number) and not isinstance(operand.value, bool):
             return Number(-operand.value)
@@ -195,7 +195,7 @@ class _Reader:
         sign = SIGNS.get(type(node.op))
         if sign is None:
             hint = "a power is x ** y" if isinstance(node.op, ast.BitXor) else None
-            raise self.mistake(node, f"'{_shown(node)}' is none of + - * / ** %", hint)
+            raise self.mistake(node, f"'{shown(node)}' is none of + - * / ** %", hint)
         return self.of_numbers(node, sign, (self.value(node.left), self.value(node.right)))
 
     def of_numbers(self, node: ast.expr, sign: str, both: tuple[Tree, ...]) -> Tree:
@@ -207,7 +207,7 @@ class _Reader:
             return Call(sign, both)
         found = computed(sign, left, right)
         if found is None:
-            raise self.mistake(node, f"'{_shown(node)}' is no number, or is too large")
+            raise self.mistake(node, f"'{shown(node)}' is no number, or is too large")
         return found
 
     def Compare(self, node: ast.Compare) -> Tree:
@@ -218,7 +218,7 @@ class _Reader:
             return self._is_none(node, right)
         sign = SIGNS.get(type(operator))
         if sign is None:
-            raise self.mistake(node, f"'{_shown(node)}' is no comparison of numbers")
+            raise self.mistake(node, f"'{shown(node)}' is no comparison of numbers")
         both = self.value(node.left), self.value(right)
         if isinstance(both[0], Number) and isinstance(both[1], Number):
             return computed(sign, both[0], both[1]) or Call(sign, both)
@@ -229,7 +229,7 @@ class _Reader:
             raise self.mistake(right, "'is' compares with None only")
         name = node.left.id if isinstance(node.left, ast.Name) else ""
         if self.arguments.get(name) != "tensor?":
-            message = f"'{_shown(node.left)}' is no argument that may be missing"
+            message = f"'{shown(node.left)}' is no argument that may be missing"
             raise self.mistake(node.left, message)
         found = IsMissing(name)
         return found if isinstance(node.ops[0], ast.Is) else negated(found)
@@ -246,7 +246,7 @@ class _Reader:
         return chosen(condition, self.value(node.body), self.value(node.orelse))
 
     def Call(self, node: ast.Call) -> Tree:
-        name = node.func.id if isinstance(node.func, ast.Name) else _shown(node.func)
+        name = node.func.id if isinstance(node.func, ast.Name) else shown(node.func)
         function = functions().get(name)
         if function is not None and function.is_of_rows and self.of_rows is None:
             what = "makes one number of many" if function.is_reduction else "is of rows"
@@ -261,7 +261,7 @@ class _Reader:
             )
             raise self.mistake(node, f"'{name}' is no function of an expression", hint)
         if function.makes_result:
-            return self._pieces(node) if function.kind == "pieces" else self._cast(node)
+            return result_of(self, node, function.kind)
         given = dict(zip(function.arguments, map(self.value, node.args)))
         for keyword in node.keywords:
             if keyword.arg not in function.arguments or keyword.arg in given:
@@ -280,25 +280,6 @@ class _Reader:
             self._check_rows(node, function, found)
         return found
 
-    def _pieces(self, node: ast.Call) -> Tree:
-        found = tuple(map(self.value, node.args))
-        if node.keywords or len(found) < 2 or all(isinstance(one, Number) for one in found):
-            raise self.mistake(node, f"'{_shown(node)}' joins rows, at least two of them")
-        for argument, one in zip(node.args, found):
-            if not isinstance(one, Number):
-                self.check_elements(argument, one)
-        return joined_rows(found)
-
-    def _cast(self, node: ast.Call) -> Tree:
-        if len(node.args) != 2 or node.keywords:
-            raise self.mistake(node, f"'{_shown(node)}' is no cast: '{CAST}(x, int8)' is one")
-        value, dtype = self.value(node.args[0]), _shown(node.args[1])
-        if dtype not in CASTS:
-            hint = did_you_mean(dtype.rpartition(".")[2], CASTS)
-            hint = hint or did_you_mean(dtype, CASTS, "the dtypes are")
-            raise self.mistake(node.args[1], f"results are cast to no '{dtype}'", hint)
-        return Cast(value, dtype)
-
     def _check_rows(self, node: ast.Call, function: Function, made: Call) -> None:
         """A reduction takes a row, and what makes a row takes a number."""
         if function.is_reduction or function.kind == "row":
@@ -308,8 +289,3 @@ class _Reader:
         for value in made.arguments[1:] if function.is_reduction else ():
             if extent(value, self.arguments) is not Extent.CALL:
                 raise self.mistake(node, f"'{function.arguments[1]}' is one number for all rows")
-
-
-def _shown(node: ast.expr) -> str:
-    words = ast.unparse(node)
-    return words if len(words) <= 60 else f"{words[:57]}..."

@@ -130,11 +130,6 @@ def parts(tree: Tree) -> tuple[Tree, ...]:
     return ()
 
 
-def uncast(result: Tree) -> Tree:
-    """What a result is computed as."""
-    return result.value if isinstance(result, Cast) else result
-
-
 def in_order(*trees: Tree) -> list[Tree]:
     """Every different part of expressions, each behind those that it is made of."""
     found: dict[Tree, None] = {}

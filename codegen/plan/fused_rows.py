@@ -35,6 +35,7 @@ class RowsPlan:
     numbers: tuple[Tree, ...]  # all that rows have one number of
     conditions: tuple[Tree, ...]
     inlined: frozenset[Tree]  # what is computed only where it is chosen
+    sizes: tuple[Tree | None, ...]  # inputs that results are summed to the size of
     row_results: tuple[bool, ...]  # whether rows have one number of a result
     may_be_inputs: tuple[bool, ...]  # whether a result may be an argument itself
     is_empty_refused: bool  # a row without elements has no result

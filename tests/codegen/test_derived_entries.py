@@ -529,29 +529,29 @@ namespace fused = torchext::fused;
 
 - func: rms_norm_backward(Tensor grad_output, Tensor input, Tensor? weight, float eps, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:1
   rows:
-    - grad_output * (1 if weight is None else weight) * rsqrt(mean(input ** 2) + eps) + -0.5 * sum(grad_output * (1 if weight is None else weight) * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)
-    - 0 if weight is None else grad_output * (input * rsqrt(mean(input ** 2) + eps))
+    - sum_to_size(grad_output * (1 if weight is None else weight) * rsqrt(mean(input ** 2) + eps) + -0.5 * sum(grad_output * (1 if weight is None else weight) * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input), input)
+    - sum_to_size(0 if weight is None else grad_output * (input * rsqrt(mean(input ** 2) + eps)), weight)
   doc: Gradients of ``rms_norm`` for ``input``, ``weight``.
 
 - func: rms_norm_double_backward(Tensor? grad_input, Tensor? grad_weight, Tensor grad_output, Tensor input, Tensor? weight, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)  # n.yaml:1
   rows:
-    - (0 if grad_input is None else (sum(grad_input * (2 * input)) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * input + grad_input * rsqrt(mean(input ** 2) + eps)) * (1 if weight is None else weight)) + (0 if grad_weight is None else (0 if weight is None else grad_weight) * (input * rsqrt(mean(input ** 2) + eps)))
-    - (0 if grad_input is None else grad_input * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n) * 2 + sum(grad_input * (2 * input)) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * (grad_output * (1 if weight is None else weight)) + -0.5 * (sum(grad_input * (2 * input)) / n * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input)) * (3 * rsqrt(mean(input ** 2) + eps) ** 2) + sum(grad_input * (grad_output * (1 if weight is None else weight)))) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)) + (0 if grad_weight is None else (0 if weight is None else grad_weight) * grad_output * rsqrt(mean(input ** 2) + eps) + -0.5 * sum((0 if weight is None else grad_weight) * grad_output * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input))
-    - 0 if grad_input is None else 0 if weight is None else (sum(grad_input * (2 * input)) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * input + grad_input * rsqrt(mean(input ** 2) + eps)) * grad_output
+    - sum_to_size((0 if grad_input is None else (2 * sum(grad_input * input) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * input + grad_input * rsqrt(mean(input ** 2) + eps)) * (1 if weight is None else weight)) + (0 if grad_weight is None else (0 if weight is None else grad_weight) * (input * rsqrt(mean(input ** 2) + eps))), grad_output)
+    - sum_to_size((0 if grad_input is None else grad_input * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n) * 2 + 2 * sum(grad_input * input) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * (grad_output * (1 if weight is None else weight)) + -0.5 * (2 * sum(grad_input * input) / n * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input)) * (3 * rsqrt(mean(input ** 2) + eps) ** 2) + sum(grad_input * (grad_output * (1 if weight is None else weight)))) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)) + (0 if grad_weight is None else (0 if weight is None else grad_weight) * grad_output * rsqrt(mean(input ** 2) + eps) + -0.5 * sum((0 if weight is None else grad_weight) * grad_output * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)), input)
+    - sum_to_size(0 if grad_input is None else 0 if weight is None else (2 * sum(grad_input * input) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * input + grad_input * rsqrt(mean(input ** 2) + eps)) * grad_output, weight)
   doc: Gradients of ``rms_norm_backward`` for ``grad_output``, ``input``, ``weight``.
 
 - func: rms_norm_jvp(Tensor input_tangent, Tensor? weight_tangent, Tensor input, Tensor? weight, float eps) -> Tensor  # n.yaml:1
-  rows: (input_tangent * rsqrt(mean(input ** 2) + eps) + -0.5 * sum(input_tangent * (2 * input) / n) * rsqrt(mean(input ** 2) + eps) ** 3 * input) * (1 if weight is None else weight) + (0 if weight is None else 0 if weight_tangent is None else weight_tangent) * (input * rsqrt(mean(input ** 2) + eps))
+  rows: (input_tangent * rsqrt(mean(input ** 2) + eps) + -0.5 * (2 * sum(input_tangent * input) / n) * rsqrt(mean(input ** 2) + eps) ** 3 * input) * (1 if weight is None else weight) + (0 if weight is None else 0 if weight_tangent is None else weight_tangent) * (input * rsqrt(mean(input ** 2) + eps))
   doc: Tangent of ``rms_norm`` in the direction ``input_tangent``, ``weight_tangent``.
 
 - func: cross_entropy_backward(Tensor grad_output, Tensor input, Tensor target, int ignore_index) -> Tensor  # n.yaml:4
-  rows: (-(0 if target[..., None] == ignore_index else grad_output[..., None]) if arange(n) == target[..., None] else 0) + (0 if target[..., None] == ignore_index else grad_output[..., None]) * exp(input - logsumexp(input))
+  rows: sum_to_size((-(0 if target[..., None] == ignore_index else grad_output[..., None]) if arange(n) == target[..., None] else 0) + (0 if target[..., None] == ignore_index else grad_output[..., None]) * exp(input - logsumexp(input)), input)
   doc: Gradients of ``cross_entropy`` for ``input``.
 
 - func: cross_entropy_double_backward(Tensor grad_input, Tensor grad_output, Tensor input, Tensor target, int ignore_index, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:4
   rows:
     - 0 if target[..., None] == ignore_index else -sum(grad_input if arange(n) == target[..., None] else 0) + sum(grad_input * exp(input - logsumexp(input)))
-    - grad_input * (0 if target[..., None] == ignore_index else grad_output[..., None]) * exp(input - logsumexp(input)) + sum(-(grad_input * (0 if target[..., None] == ignore_index else grad_output[..., None]) * exp(input - logsumexp(input)))) * exp(input - logsumexp(input))
+    - sum_to_size(grad_input * (0 if target[..., None] == ignore_index else grad_output[..., None]) * exp(input - logsumexp(input)) + -((0 if target[..., None] == ignore_index else grad_output[..., None]) * sum(grad_input * exp(input - logsumexp(input)))) * exp(input - logsumexp(input)), input)
   doc: Gradients of ``cross_entropy_backward`` for ``grad_output``, ``input``.
 
 - func: cross_entropy_jvp(Tensor input_tangent, Tensor input, Tensor target, int ignore_index) -> Tensor  # n.yaml:4

@@ -10,6 +10,7 @@ from codegen.fused.extents import Extent, extent
 from codegen.fused.functions import functions, pieces
 from codegen.fused.reading import Mistake, names_of_rows, read
 from codegen.fused.rows import of_primitives
+from codegen.fused.sums import sum_of
 from codegen.fused.tree import Call, Name, OfRow, Slice, in_order, names, text
 
 KINDS = {**dict.fromkeys("xyzwsi", "tensor"), "n": "int"}
@@ -159,6 +160,29 @@ def test_the_formula_of_a_reduction_is_torchs(name):
     value_of(tree, {**given, "x": leaf}).squeeze(-1).backward(given["grad"])
     found = gradients({"grad": tree}, ["x"], Rows(kinds, frozenset({"index", "grad"})))["x"]
     torch.testing.assert_close(value_of(found, given), leaf.grad)
+
+
+SUMS = {
+    "sum(x * s[..., None] * y)": "s[..., None] * sum(x * y)",
+    "sum(-x)": "-sum(x)",
+    "sum(x * mean(y) / s[..., None] + y * 2)": "mean(y) * sum(x) / s[..., None] + 2 * sum(y)",
+    "sum(x + y)": "sum(x + y)",
+    "sum(x * y - x)": "sum(x * y - x)",
+    "sum((x - mean(x)) * s[..., None])": "s[..., None] * sum(x - mean(x))",
+    "sum(x if s[..., None] > 0 else 0)": "sum(x) if s[..., None] > 0 else 0",
+    "sum(x if y > 0 else 0)": "sum(x if y > 0 else 0)",
+    "sum(-(x * 2 + y) / s[..., None])": "-((2 * sum(x) + sum(y)) / s[..., None])",
+}
+
+
+@pytest.mark.parametrize("expression", SUMS)
+def test_what_a_row_has_one_of_is_taken_out_of_sums(expression):
+    """But for differences from the mean, whose sum is small beside those of both."""
+    (row,) = written(expression).arguments
+    found, given = sum_of(row, KINDS), tensors()
+    assert text(found) == SUMS[expression]
+    values = (value_of(one, given)[..., :1] for one in (found, written(expression)))
+    torch.testing.assert_close(*values)
 
 
 MISTAKES = {

@@ -54,6 +54,11 @@ def thirds(x, y, s, index):
     return torch.cat(rows, -1), at + (first * first).sum(-1), (middle + other).amax(-1)
 
 
+def column_sums(x, s, like):
+    product = x * s.unsqueeze(-1) * like
+    return product.sum_to_size(like.shape), (x * like).sum(-1)
+
+
 def quantize(input):
     scale = input.abs().amax(-1).clamp(min=1e-10) / 127
     values = (input / scale.unsqueeze(-1)).round().clamp(-128, 127)
@@ -91,6 +96,7 @@ WITH_TORCH = {
     "apart": (apart, "CWS"),
     "chosen": (chosen, "EI"),
     "element": (lambda x, i: x.gather(-1, i.unsqueeze(-1)).squeeze(-1), "EI"),
+    "column_sums": (column_sums, "ESW"),
     "silu_and_mul": (lambda x: F.silu(x.chunk(2, -1)[0]) * x.chunk(2, -1)[1], "2"),
     "gelu_and_mul": (
         lambda x: F.gelu(x.chunk(2, -1)[0], approximate="tanh") * x.chunk(2, -1)[1],

@@ -5,6 +5,7 @@ import pytest
 import torch
 from rows_with_torch import WITH_TORCH, arguments_of, as_tuple, smooth
 from torch.autograd import gradcheck, gradgradcheck
+from torch.nn import functional as F
 
 
 def case(rowstest, name):
@@ -108,7 +109,49 @@ def test_only_wanted_gradients_are_computed(rowstest):
     assert grad.shape == (5,)
     found = rowstest.rms_norm_backward(torch.ones(3, 5), x, w, 1e-6, [False, True])
     assert found[0] is None
-    torch.testing.assert_close(found[1].sum(0), grad)
+    torch.testing.assert_close(found[1], grad)
+
+
+@pytest.mark.parametrize(
+    "size", [(7,), (1, 7), (4, 1, 7), (3, 7), (4, 3, 7), (1,), (4, 3, 1)], ids=str
+)
+def test_gradients_have_the_size_of_what_is_broadcast(rowstest, size):
+    """Of one row for all, which kernels sum, and of what autograd and they sum together."""
+    torch.manual_seed(0)
+    x, weight = torch.randn(4, 3, 7, requires_grad=True), torch.randn(size, requires_grad=True)
+    outer = torch.randn(4, 3, 7)
+    found = []
+    for function in (rowstest.rms_norm, lambda x, w: F.rms_norm(x, (7,), None, 1e-6) * w):
+        grads = torch.autograd.grad(function(x, weight), [x, weight], outer, create_graph=True)
+        again = torch.autograd.grad(grads[1].sin().sum(), [x, weight], allow_unused=True)
+        found.append([*grads, *again])
+    for own, expected in zip(*found, strict=True):
+        torch.testing.assert_close(own, torch.zeros_like(weight) if expected is None else expected)
+
+
+def test_sums_over_rows_are_exact_enough_whatever_threads_there_are(rowstest):
+    x, weight = torch.rand(30_000, 9) + 0.5, torch.rand(9, requires_grad=True)
+    grad = torch.rand(30_000, 9) + 0.5
+    threads, found = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 5):
+            torch.set_num_threads(count)
+            found += torch.autograd.grad(rowstest.rms_norm(x, weight), weight, grad)
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+    expected = (grad.double() * F.rms_norm(x.double(), (9,), None, 1e-6)).sum(0)
+    assert (found[0] / expected - 1).abs().max() < 1e-6
+
+
+def test_of_sums_over_rows_no_rows_are_written(rowstest):
+    x, weight = torch.randn(4096, 64), torch.randn(64)
+    grad = torch.ones_like(x)
+    with torch.profiler.profile(profile_memory=True) as profile:
+        rowstest.rms_norm_backward(grad, x, weight, 1e-6, [False, True])
+    made = [event.cpu_memory_usage for event in profile.events() if event.cpu_memory_usage > 0]
+    assert max(made) < x.nbytes / 32
 
 
 def test_the_largest_share_a_gradient(rowstest):

@@ -24,6 +24,7 @@ static constexpr int slots[] = {$slots}, length_slot = $length;
 static constexpr bool uses_positions = $positions, refuses_empty = $refuses;
 static constexpr ::torchext::fused::Part slices[] = {$slices};
 static constexpr ::torchext::fused::Place places[] = {$places};
+static constexpr int sizes[] = {$sizes};
 static constexpr bool row_results[] = {$row_results}, may_be_inputs[] = {$may_be_inputs};
 static constexpr bool reads[][inputs] = {$reads};
 static constexpr bool uses_row[][numbers_of_row + 1] = {$uses_row};
@@ -137,6 +138,7 @@ def _of_choice(part: Tree) -> tuple[Tree, ...]:
 def members(plan: FusedPlan, rows: RowsPlan) -> list[str]:
     """What the struct of an expression of rows has besides."""
     inputs = [item.tree for item in plan.inputs]
+    places: dict[Tree | None, int] = {tree: index for index, tree in enumerate(inputs)}
     slots = {part: index for index, part in enumerate(rows.numbers)}
     counts = [len(one.reductions) for one in rows.passes]
     of_rows = [_function(_OF_ROW, i, _new(plan, rows).of_row(one.of_row)) for i, one in _each(rows)]
@@ -161,6 +163,7 @@ def members(plan: FusedPlan, rows: RowsPlan) -> list[str]:
         refuses=_word(rows.is_empty_refused),
         slices=", ".join(_slice(tree) for tree in inputs),
         places=", ".join(f"{{{p.result}, {p.index}, {p.count}}}" for p in plan.places),
+        sizes=", ".join(str(places.get(tree, -1)) for tree in rows.sizes),
         row_results=_bools(rows.row_results),
         may_be_inputs=_bools(rows.may_be_inputs),
         reads=_table(rows, lambda one: (tree in one.reads for tree in inputs)),

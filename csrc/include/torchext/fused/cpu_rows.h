@@ -92,7 +92,7 @@ class Rows {
     }
     std::copy(call.conditions, call.conditions + Op::conditions, has_ + Op::inputs);
     for (size_t i = 0; i < Op::results; ++i) {
-      wanted_[i] = call.results[i] >= 0;
+      wanted_[i] = call.results[i] != kMissing;
     }
     for (size_t i = 0; i < Op::numbers; ++i) {
       const Number& given = call.numbers[i];
@@ -313,6 +313,12 @@ class Rows {
         for (int k = 0; k < B::count; ++k) {
           values[k] = block.results[k][i];
         }
+        if constexpr (Op::sizes[i] >= 0) {
+          if (call_.results[i] == kSummed) {
+            add(i, done, n, values);
+            return;
+          }
+        }
         using R = Stored<Op, T, i>;
         R* const to = reinterpret_cast<R*>(data_[call_.results[i]]) + done;
         if constexpr (std::is_same_v<R, T>) {
@@ -327,6 +333,25 @@ class Rows {
           }
         }
       }
+    }
+  }
+
+  /// Adds elements to those of the rows before.
+  C10_ALWAYS_INLINE void add(size_t i, int64_t done, int64_t n, const V* values) {
+    S* const to = reinterpret_cast<S*>(call_.sums[i]) + call_.part * call_.length + done;
+    if (n == B::size) {
+      for (int k = 0; k < B::count; ++k) {
+        S* const own = to + k * L::count;
+        L::store(Primitives<V>::add(L::load(own), values[k]), own);
+      }
+      return;
+    }
+    S lanes[B::size];
+    for (int k = 0; k < B::count; ++k) {
+      L::store(values[k], lanes + k * L::count);
+    }
+    for (int64_t j = 0; j < n; ++j) {
+      to[j] += lanes[j];
     }
   }
 

@@ -41,7 +41,8 @@ struct RowsOnDevice {
   bool wanted[Op::results];
   int64_t length;
   int64_t rows;
-  S* kept; // where shared memory has no place
+  S* kept;              // where shared memory has no place
+  S* sums[Op::results]; // of all rows, a row of sums for each part of them
 };
 
 /// One row, as a thread sees it.
@@ -57,7 +58,8 @@ struct RowOnDevice {
   const char* const* inputs;
   char* const* results;
   S* kept;
-  S* shared; // one number of each warp
+  S* shared;    // one number of each warp
+  int64_t part; // of all rows, the one whose sums are this thread's
 
   // What the numbers of a row are computed of.
   const S* numbers;
@@ -161,6 +163,16 @@ struct RowOnDevice {
       }
       each(Results(), [&](auto i) {
         if constexpr (Op::makes[index][i]) {
+          if constexpr (Op::sizes[i] >= 0) {
+            if (call.sums[i] != nullptr) {
+              S* const to = call.sums[i] + part * call.length + at;
+#pragma unroll
+              for (int j = 0; j < width; ++j) {
+                to[j] += made[j][i];
+              }
+              return;
+            }
+          }
           if (call.wanted[i]) {
             using R = Stored<Op, T, i>;
             Pack<R, width> stored;
@@ -212,8 +224,8 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(
   constexpr int results = Op::results;
   extern __shared__ char memory[];
   __shared__ S of_warps[kWarps];
-  for (int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; row < call.rows;
-       row += int64_t(gridDim.x) * blockDim.y) {
+  const int64_t part = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  for (int64_t row = part; row < call.rows; row += int64_t(gridDim.x) * blockDim.y) {
     const auto offset = offsets.get(static_cast<uint64_t>(row));
     char* to[results];
     const char* from[Op::inputs + 1];
@@ -232,7 +244,7 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(
     S of_row[Op::numbers_of_row + 1];
     bool holds[Op::conditions_of_row + 1];
     RowOnDevice<Op, T, width, is_block> one{
-        call, from, to, kept, of_warps, call.numbers, call.has, of_row, holds};
+        call, from, to, kept, of_warps, part, call.numbers, call.has, of_row, holds};
     one.run(of_row, holds);
   }
 }
@@ -240,9 +252,10 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(
 template <typename Op, typename T, int width, bool is_block>
 void launch_rows(
     const RowsOnDevice<Op, T>& call,
-    const OffsetCalculator<RowsOnDevice<Op, T>::most, uint64_t>& offsets) {
+    const OffsetCalculator<RowsOnDevice<Op, T>::most, uint64_t>& offsets,
+    int64_t parts) {
   const dim3 threads = is_block ? dim3(kThreads) : dim3(kWarp, kWarps);
-  const int64_t blocks = (call.rows + threads.y - 1) / threads.y;
+  const int64_t blocks = parts > 0 ? parts / threads.y : (call.rows + threads.y - 1) / threads.y;
   const int64_t kept = call.length * int64_t(Op::kept * sizeof(at::opmath_type<T>)) * threads.y;
   const int64_t shared = call.kept == nullptr ? kept : 0;
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
@@ -293,6 +306,7 @@ void run_rows(at::TensorIteratorBase& iter, const RowCall& told) {
   };
   for (size_t i = 0; i < Op::results; ++i) {
     call.wanted[i] = told.results[i] >= 0;
+    call.sums[i] = reinterpret_cast<typename OnDevice::S*>(told.sums[i]);
     take(i, told.results[i]);
   }
   for (size_t i = 0; i < Op::inputs; ++i) {
@@ -312,11 +326,11 @@ void run_rows(at::TensorIteratorBase& iter, const RowCall& told) {
       iter.ndim(), iter.shape().data(), const_cast<const int64_t**>(strides.data()));
   constexpr int width = kAccess / sizeof(T);
   if (has_wide_rows<Op, T>(iter, told)) {
-    is_block ? launch_rows<Op, T, width, true>(call, offsets)
-             : launch_rows<Op, T, width, false>(call, offsets);
+    is_block ? launch_rows<Op, T, width, true>(call, offsets, told.parts)
+             : launch_rows<Op, T, width, false>(call, offsets, told.parts);
   } else {
-    is_block ? launch_rows<Op, T, 1, true>(call, offsets)
-             : launch_rows<Op, T, 1, false>(call, offsets);
+    is_block ? launch_rows<Op, T, 1, true>(call, offsets, told.parts)
+             : launch_rows<Op, T, 1, false>(call, offsets, told.parts);
   }
 }
 
@@ -330,17 +344,26 @@ void run_rows(
    ...);
 }
 
+/// The rows of a call on CUDA.
+template <typename Op>
+struct RowsOnCuda {
+  /// Each row that blocks have at a time is of one part: as many as the device has places for.
+  static int64_t parts(int64_t rows, int64_t length) {
+    const int64_t together = length > kShortRow ? 1 : kWarps;
+    const int64_t places = 4 * at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
+    return std::min((rows + together - 1) / together, places) * together;
+  }
+
+  static void run(at::ScalarType common, at::TensorIteratorBase& iter, const RowCall& told) {
+    if (iter.numel() > 0) {
+      run_rows<Op>(common, iter, told, typename Op::Types());
+    }
+  }
+};
+
 template <typename Op>
 RowResults rows_on_cuda(const Arguments& arguments, at::ArrayRef<bool> wanted) {
-  return run_over_rows(
-      described<Op>(),
-      arguments,
-      wanted,
-      [](at::ScalarType common, auto& iter, const RowCall& told) {
-        if (iter.numel() > 0) {
-          run_rows<Op>(common, iter, told, typename Op::Types());
-        }
-      });
+  return run_over_rows(described<Op>(), arguments, wanted, RowsOnCuda<Op>());
 }
 
 } // namespace fused

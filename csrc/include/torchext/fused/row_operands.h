@@ -4,9 +4,13 @@
 // composite and Meta kernels.
 #pragma once
 
+#include <ATen/ExpandUtils.h>
+#include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
 #include <torchext/fused/operands.h>
 #include <torchext/fused/rows.h>
 
@@ -31,6 +35,7 @@ struct RowOperator {
   const bool* indices;       // those of them that choose an element
   const Part* slices;        // which part of its rows an input is
   const Place* places;       // of what is computed
+  const int* sizes;          // the input whose size it is summed to, or -1
   const bool* row_results;   // results that rows have one number of
   const bool* may_be_inputs; // those that may be an argument itself
   bool refuses_empty;
@@ -45,20 +50,39 @@ struct RowOperator {
 
 template <typename Op>
 constexpr RowOperator described() {
-  return {Op::name,           Op::input_names,
-          Op::inputs,         Op::results,
-          Op::returns,        Op::numbers,
-          Op::conditions,     Op::are_read,
-          Op::of_rows,        Op::indices,
-          Op::slices,         Op::places,
-          Op::row_results,    Op::may_be_inputs,
-          Op::refuses_empty,  Op::length_slot >= 0,
-          Op::uses_positions, Op::rules,
-          Op::common,         &Op::Types::has,
-          &check_exact<Op>,   &Op::template compute<Value>};
+  return {
+      Op::name,
+      Op::input_names,
+      Op::inputs,
+      Op::results,
+      Op::returns,
+      Op::numbers,
+      Op::conditions,
+      Op::are_read,
+      Op::of_rows,
+      Op::indices,
+      Op::slices,
+      Op::places,
+      Op::sizes,
+      Op::row_results,
+      Op::may_be_inputs,
+      Op::refuses_empty,
+      Op::length_slot >= 0,
+      Op::uses_positions,
+      Op::rules,
+      Op::common,
+      &Op::Types::has,
+      &check_exact<Op>,
+      &Op::template compute<Value>,
+  };
 }
 
 using RowResults = std::vector<at::Tensor>;
+
+/// The tensor whose size a result is summed to; none where there is no such one.
+inline at::OptionalTensorRef like(const RowOperator& op, const Arguments& arguments, size_t i) {
+  return op.sizes[i] >= 0 ? arguments.tensors[op.sizes[i]] : at::OptionalTensorRef();
+}
 
 /// The sizes of a call: those that rows are counted by, and how long a row is.
 struct RowSizes {
@@ -204,8 +228,11 @@ inline RowResults meta_rows(
     const Place& place = op.places[i];
     if (wanted[place.result] && place.index == 0) {
       const at::ScalarType dtype = dtype_of(op.rules[i], arguments);
+      const at::OptionalTensorRef summed = like(op, arguments, i);
       const c10::SymDimVector whole = sizes.of_result(op, i, /*is_whole=*/true);
-      found[place.result] = at::empty_symint(whole, options.dtype(dtype));
+      found[place.result] = at::empty_symint(
+          summed.has_value() ? (*summed).sym_sizes() : c10::SymIntArrayRef(whole),
+          options.dtype(dtype));
     }
   }
   return found;
@@ -278,8 +305,13 @@ inline RowResults composite_rows(
       const Value value =
           is_column ? Value(results[i].tensor().squeeze(-1)) : std::move(results[i]);
       const Place& place = op.places[i];
-      parts.push_back(
-          as_result(value, arguments, sizes.of_result(op, i), dtype_of(op.rules[i], arguments)));
+      const at::ScalarType dtype = dtype_of(op.rules[i], arguments);
+      const at::OptionalTensorRef summed = like(op, arguments, i);
+      parts.push_back(as_result(
+          value, arguments, sizes.of_result(op, i), summed.has_value() ? computed : dtype));
+      if (summed.has_value()) {
+        parts[0] = at::sum_to(std::move(parts[0]), (*summed).sym_sizes()).to(dtype);
+      }
       if (place.index + 1 == place.count) {
         found[place.result] = place.count == 1 ? parts[0] : at::cat(parts, /*dim=*/-1);
         parts.clear();
@@ -317,8 +349,9 @@ struct RowOperands {
     for (size_t i = 0; i < op.results; ++i) {
       const Place& place = op.places[i];
       const bool is_wanted = wanted[place.result];
-      result_of.push_back(is_wanted ? next() : int8_t(-1));
-      if (!is_wanted) {
+      const bool is_summed = is_wanted && is_row_for_all(like(op, arguments, i), sizes);
+      result_of.push_back(!is_wanted ? kMissing : is_summed ? kSummed : next());
+      if (!is_wanted || is_summed) {
         continue;
       }
       at::Tensor& whole = results[place.result];
@@ -349,7 +382,19 @@ struct RowOperands {
     return static_cast<int8_t>(strides.size());
   }
 
+  bool has_sums() const {
+    return std::find(result_of.begin(), result_of.end(), kSummed) != result_of.end();
+  }
+
  private:
+  /// Whether a tensor has one row, which is broadcast to others.
+  static bool is_row_for_all(const at::OptionalTensorRef& tensor, const RowSizes& sizes) {
+    const int64_t length = sizes.length.expect_int();
+    return tensor.has_value() && (*tensor).numel() == length && (*tensor).dim() > 0 &&
+           (*tensor).size(-1) == length &&
+           c10::multiply_integers(C10_AS_INTARRAYREF_SLOW(sizes.rows)) > 1;
+  }
+
   void add_input(
       const RowOperator& op,
       const at::Tensor& tensor,
@@ -370,11 +415,15 @@ struct RowOperands {
   }
 };
 
-/// New results, which `run` computes: of the dtype that all is computed in, an iterator over the rows,
-/// and a call.
-template <typename Run>
+/// New results, which a device computes: its `parts` are how many parts there are of so many rows,
+/// each with sums of its own, and its `run` is given the dtype that all is computed in, an iterator over
+/// the rows, and a call.
+template <typename Device>
 RowResults run_over_rows(
-    const RowOperator& op, const Arguments& arguments, at::ArrayRef<bool> wanted, const Run& run) {
+    const RowOperator& op,
+    const Arguments& arguments,
+    at::ArrayRef<bool> wanted,
+    const Device& device) {
   const RowSizes sizes = checked_sizes(op, arguments);
   const at::ScalarType common = dtype_of(op.common, arguments);
   const int64_t length = sizes.length.expect_int();
@@ -394,6 +443,16 @@ RowResults run_over_rows(
       " only, which counts so many");
   RowOperands operands(op, arguments, wanted, sizes, common);
   at::TensorIterator iter = operands.config.build();
+  const int64_t parts = operands.has_sums() ? device.parts(iter.numel(), length) : 0;
+  std::vector<at::Tensor> sums(op.results);
+  std::vector<char*> begins(op.results);
+  for (size_t i = 0; i < op.results; ++i) {
+    if (operands.result_of[i] == kSummed) {
+      const auto options = options_of(op, arguments).dtype(at::toOpMathType(common));
+      sums[i] = at::zeros({parts, length}, options);
+      begins[i] = static_cast<char*>(sums[i].mutable_data_ptr());
+    }
+  }
   const RowCall call{
       op.name,
       op.input_names,
@@ -404,10 +463,19 @@ RowResults run_over_rows(
       arguments.numbers.data(),
       arguments.conditions,
       operands.next(),
-      length};
-  run(common, iter, call);
+      length,
+      begins.data(),
+      parts,
+      /*part=*/0};
+  device.run(common, iter, call);
   for (size_t i = 0; i < op.results; ++i) {
     at::Tensor& result = operands.results[op.places[i].result];
+    const at::OptionalTensorRef summed = like(op, arguments, i);
+    if (sums[i].defined()) {
+      result = sums[i].sum(0).view((*summed).sizes());
+    } else if (result.defined() && summed.has_value()) {
+      result = at::sum_to(std::move(result), (*summed).sizes());
+    }
     if (result.defined()) {
       result = result.to(dtype_of(op.rules[i], arguments));
     }
@@ -415,20 +483,48 @@ RowResults run_over_rows(
   return std::move(operands.results);
 }
 
+/// The rows of a call on the CPU.
+struct RowsOnCpu {
+  const RowLoops& loops;
+
+  /// As many as a part has rows, so that the error of sums grows slowly: whatever threads there are.
+  static int64_t parts(int64_t rows, int64_t /*length*/) {
+    return std::max<int64_t>(1, static_cast<int64_t>(std::sqrt(static_cast<double>(rows))));
+  }
+
+  void run(at::ScalarType common, at::TensorIterator& iter, const RowCall& call) const {
+    const RowLoop loop = loops.of[static_cast<size_t>(common)];
+    const int64_t grain = std::max<int64_t>(1, at::internal::GRAIN_SIZE / call.length);
+    if (call.parts == 0) {
+      iter.for_each(
+          [&](char** data, const int64_t* strides, int64_t size, int64_t rows) {
+            loop(call, data, strides, size, rows);
+          },
+          grain);
+      return;
+    }
+    const int64_t all = iter.numel(), parts = call.parts;
+    at::parallel_for(
+        0, parts, std::max<int64_t>(1, grain * parts / all), [&](int64_t i, int64_t end) {
+          for (; i < end; ++i) {
+            RowCall own = call;
+            own.part = i;
+            iter.serial_for_each(
+                [&](char** data, const int64_t* strides, int64_t size, int64_t rows) {
+                  loop(own, data, strides, size, rows);
+                },
+                {all * i / parts, all * (i + 1) / parts});
+          }
+        });
+  }
+};
+
 inline RowResults rows_on_cpu(
     const RowOperator& op,
     const RowLoops& loops,
     const Arguments& arguments,
     at::ArrayRef<bool> wanted) {
-  const auto run = [&](at::ScalarType common, at::TensorIterator& iter, const RowCall& call) {
-    const RowLoop loop = loops.of[static_cast<size_t>(common)];
-    iter.for_each(
-        [&](char** data, const int64_t* strides, int64_t size, int64_t rows) {
-          loop(call, data, strides, size, rows);
-        },
-        std::max<int64_t>(1, at::internal::GRAIN_SIZE / call.length));
-  };
-  return run_over_rows(op, arguments, wanted, run);
+  return run_over_rows(op, arguments, wanted, RowsOnCpu{loops});
 }
 
 /// Results as a kernel returns them.

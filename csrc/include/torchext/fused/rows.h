@@ -55,14 +55,14 @@ struct StoredAs<c10::ScalarType::Undefined, T> {
 template <typename Op, typename T, size_t result>
 using Stored = typename StoredAs<Op::rules[result].cast, T>::type;
 
-constexpr int8_t kMissing = -1, kGiven = -2;
+constexpr int8_t kMissing = -1, kGiven = -2, kSummed = -3;
 
 /// The operands of one call: see Call. `strides` are in bytes, those from one element of a row to the
 /// next: rows are dense, or 0.
 struct RowCall {
   const char* name;
   const char* const* input_names;
-  const int8_t* results;
+  const int8_t* results;   // kSummed: it is no operand, and lies in `sums`
   const int8_t* inputs;    // kGiven: it is there, and nothing is read of it
   const int64_t* strides;  // by operand
   const bool* is_integral; // by input: rows have one int64 of it
@@ -70,6 +70,11 @@ struct RowCall {
   const bool* conditions;
   int operands;
   int64_t length;
+  // Where a result is the sum of all rows: a row of sums for each part of them, in the precision that
+  // is computed in, by result; which part the rows of a call of the loop are of.
+  char* const* sums;
+  int64_t parts;
+  int64_t part;
 };
 
 /// Computes all rows: what TensorIterator hands to a loop in two dimensions.
