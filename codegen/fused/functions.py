@@ -80,13 +80,25 @@ class Function:
 
 
 @functools.cache
-def functions() -> dict[str, Function]:
-    """All of them, by their names; an operator's is its sign, and `-x` that with one number."""
+def _entries() -> tuple[dict[str, str], ...]:
     errors = Errors()
     reader = YamlReader(TABLE, TABLE.name, errors)
+    found = [{key.value: value.value for key, value in n.value} for n in reader.entries() or ()]
+    errors.raise_if_any()
+    return tuple(found)
+
+
+def computed_as() -> dict[str, str]:
+    """Expressions, and those that are computed in their place."""
+    entries = (entry for entry in _entries() if "expression" in entry)
+    return {entry["expression"]: entry["equals"] for entry in entries}
+
+
+@functools.cache
+def functions() -> dict[str, Function]:
+    """All of them, by their names; an operator's is its sign, and `-x` that with one number."""
     found: dict[str, Function] = {}
-    for node in reader.entries() or ():
-        entry = {key.value: value.value for key, value in node.value}
+    for entry in (dict(entry) for entry in _entries() if "function" in entry):
         head = ast.parse(entry.pop("function"), mode="eval").body
         said = {key: entry.pop(key, "") for key in _SAID}
         function = _function(head, entry)
@@ -101,7 +113,6 @@ def functions() -> dict[str, Function]:
             cpp=said["cpp"] or function.name,
         )
         found[function.name] = function
-    errors.raise_if_any()
     return found
 
 

@@ -7,13 +7,14 @@ import functools
 from collections.abc import Mapping
 
 from .extents import Extent, extents
-from .functions import functions, is_sum, positions
+from .functions import computed_as, functions, is_sum, positions
 from .reading import read
 from .tree import ELEMENT, LENGTH, Call, Name, Slice, Tree, in_order, replaced, with_parts
 
 
 def of_primitives(tree: Tree, kinds: Mapping[str, str]) -> Tree:
     """The expression without functions that equal an expression of others."""
+    tree = _cheaper(tree)
     made: dict[Tree, Tree] = {}
     for part in in_order(tree):
         found = with_parts(part, made)
@@ -27,6 +28,42 @@ def of_primitives(tree: Tree, kinds: Mapping[str, str]) -> Tree:
                 found = _reduced(found, kinds)
         made[part] = found
     return made[tree]
+
+
+def _cheaper(tree: Tree) -> Tree:
+    """The expression with other parts in the place of those that would take longer."""
+    made: dict[Tree, Tree] = {}
+    for part in in_order(tree):
+        made[part] = with_parts(part, made)
+        for pattern, equal in _computed_as():
+            found = _matched(pattern, made[part])
+            made[part] = made[part] if found is None else replaced(equal, found)
+    return made[tree]
+
+
+@functools.cache
+def _computed_as() -> tuple[tuple[Tree, Tree], ...]:
+    known = {"x": "tensor"}
+    return tuple(
+        (read(one, known, of_rows=frozenset()), read(other, known, of_rows=frozenset()))
+        for one, other in computed_as().items()
+    )
+
+
+def _matched(pattern: Tree, tree: Tree) -> dict[str, Tree] | None:
+    """What the names of a pattern stand for, where an expression is like that."""
+    found: dict[str, Tree] = {}
+    waiting = [(pattern, tree)]
+    while waiting:
+        one, other = waiting.pop()
+        if isinstance(one, Name):
+            if found.setdefault(one.name, other) != other:
+                return None
+        elif isinstance(one, Call) and isinstance(other, Call) and one.function == other.function:
+            waiting += zip(one.arguments, other.arguments)
+        elif one != other:
+            return None
+    return found
 
 
 def without(tree: Tree, kind: str) -> Tree:

@@ -7,7 +7,7 @@ from torch_values import value_of
 
 from codegen.fused.derivatives import Rows, gradients, tangent
 from codegen.fused.extents import Extent, extent
-from codegen.fused.functions import functions, pieces
+from codegen.fused.functions import computed_as, functions, pieces
 from codegen.fused.reading import Mistake, names_of_rows, read
 from codegen.fused.rows import of_primitives
 from codegen.fused.sums import sum_of
@@ -29,6 +29,7 @@ EXPRESSIONS = {
     "x * (0 if s[..., None] < 0 else mean(y)) + expand_as(sum(x * w), x)": Extent.ELEMENT,
     "sum(x if arange(n) < 3 else 0) * y": Extent.ELEMENT,
     "softmax(x * y) * w - sum(log_softmax(x + w) * y)": Extent.ELEMENT,
+    "exp(x * y - logsumexp(x * y)) + exp(x - logsumexp(y))": Extent.ELEMENT,
     "silu(z[:n // 2]) * z[n // 2:] + x": Extent.ELEMENT,
     "cat(z[:n // 2] * x - z[n // 2:], 0, sum(z[:n // 2]) * y)": Extent.ELEMENT,
     "cat(z[n // 2:] * s[..., None], softmax(z[:n // 2] * x))": Extent.ELEMENT,
@@ -160,6 +161,14 @@ def test_the_formula_of_a_reduction_is_torchs(name):
     value_of(tree, {**given, "x": leaf}).squeeze(-1).backward(given["grad"])
     found = gradients({"grad": tree}, ["x"], Rows(kinds, frozenset({"index", "grad"})))["x"]
     torch.testing.assert_close(value_of(found, given), leaf.grad)
+
+
+def test_what_is_computed_as_another_expression_equals_it_at_infinities():
+    values = torch.tensor([0.0, 1, -1, float("inf"), -float("inf"), float("nan"), 1e300, -1e300])
+    x = torch.cartesian_prod(values, values, values).double()
+    for expression, equal in computed_as().items():
+        both = (value_of(written(one), {"x": x}) for one in (expression, equal))
+        torch.testing.assert_close(*both, equal_nan=True)
 
 
 SUMS = {
