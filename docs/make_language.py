@@ -547,6 +547,9 @@ an expression, in a list; an argument `bool[N] output_mask` says which of N are 
     - x * s + y * c
 ```
 
+torch.compile sees the expression, forward and backward, and fuses it with what stands beside it; an
+operator with `opaque: True` it calls as a kernel.
+
 The dtype is that of an operator of ATen that takes all the tensors and numbers which decide on the
 value: `x if mask > 0 else y` has that of x and y. Everything is computed in the dtype of all of
 them together, of float16 and bfloat16 in float32, and rounded once; what is written out is not

@@ -36,6 +36,7 @@ _WHOLE = GROUPS["Integral"]
 _RUNS = {
     "Meta": Runs.META,
     "CompositeImplicitAutograd": Runs.COMPOSITE,
+    "CompositeExplicitAutograd": Runs.COMPOSITE,
     "FuncTorchBatchedDecomposition": Runs.COMPOSITE,
     "Autograd": Runs.AUTOGRAD,
 }

@@ -19,7 +19,7 @@ from .derived import derived_operators
 from .entries import MASK, Expressions, expressions_of, key_of, lines_of, made, mask_of
 from .formula_text import Derived
 
-_COMPOSITE = "CompositeImplicitAutograd"
+_COMPOSITE, _EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 _STRUCTURED_KEYS = ("CPU", "CUDA")
 _PLAIN_KEYS = (*_STRUCTURED_KEYS, "Meta", _COMPOSITE)
 # Batches run the composite kernel.
@@ -47,10 +47,7 @@ def lowered(
     outs = {op.structured_delegate for op in forms if op.pointwise}
     delegates = {op.name for op in forms if op.structured_delegate in outs}
     for operator in operators:
-        if operator.let and not lines_of(operator):
-            with errors.about(str(operator.name)):
-                message = "'let' names parts of 'pointwise' or 'rows', which is missing"
-                errors.add(operator.at("let"), message)
+        _check_keys(operator, errors)
         if str(operator.name) in outs:
             operator = _structured(operator)
         elif lines_of(operator) and not operator.is_override:
@@ -79,6 +76,17 @@ def lowered(
     return found
 
 
+def _check_keys(operator: Operator, errors: Errors) -> None:
+    """What is said of expressions stands beside some."""
+    with errors.about(str(operator.name)):
+        if operator.let and not lines_of(operator):
+            message = "'let' names parts of 'pointwise' or 'rows', which is missing"
+            errors.add(operator.at("let"), message)
+        if operator.opaque and not lines_of(operator):
+            message = "only what 'pointwise' or 'rows' computes is seen by torch.compile"
+            errors.add(operator.at("opaque"), message, "an operator with kernels is opaque")
+
+
 def _structured(out: Operator) -> Operator:
     """The out= form of a functional one with an expression."""
     return dataclasses.replace(
@@ -93,10 +101,10 @@ def _structured(out: Operator) -> Operator:
 
 def _with_kernels(operator: Operator, is_structured: bool) -> Operator:
     if operator.rows:
-        dispatch = _dispatch(operator, operator.name.identifier, _ROW_KEYS)
+        dispatch = _dispatch(operator, operator.name.identifier, _keys(_ROW_KEYS, operator))
         return dataclasses.replace(operator, dispatch=dispatch, device_check="NoCheck")
     keys = (_COMPOSITE,) if is_structured else _PLAIN_KEYS
-    dispatch = _dispatch(operator, operator.name.identifier, keys)
+    dispatch = _dispatch(operator, operator.name.identifier, _keys(keys, operator))
     vmap = operator.vmap or "pointwise"
     return dataclasses.replace(
         operator, dispatch=dispatch, device_check="NoCheck", vmap=vmap,
@@ -108,13 +116,19 @@ def _pointwise_tags(operator: Operator) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*operator.tags, "pointwise")))
 
 
+def _keys(keys: Iterable[str], operator: Operator) -> tuple[str, ...]:
+    """Dispatch keys: torch.compile does not look into a composite that is explicit."""
+    return tuple(_EXPLICIT if operator.opaque and key == _COMPOSITE else key for key in keys)
+
+
 def _dispatch(operator: Operator, name: str, keys: Iterable[str]) -> tuple[DispatchEntry, ...]:
     place = operator.at(key_of(operator))
     return tuple(DispatchEntry(key, f"{name}_{_SUFFIXES[key]}", place) for key in keys)
 
 
 _SUFFIXES = {
-    "CPU": "cpu", "CUDA": "cuda", "Meta": "meta", _COMPOSITE: "composite", "Autograd": "autograd",
+    "CPU": "cpu", "CUDA": "cuda", "Meta": "meta", "Autograd": "autograd",
+    _COMPOSITE: "composite", _EXPLICIT: "composite",
     "FuncTorchBatchedDecomposition": "composite",
 }  # fmt: skip
 
@@ -134,7 +148,7 @@ def _add(
             return
         taken.add(name)
         keys = _ROW_KEYS if source.rows else _PLAIN_KEYS
-        keys = (*keys, "Autograd") if new.is_composite else keys
+        keys = _keys((*keys, "Autograd") if new.is_composite else keys, source)
         operator = Operator(
             location=source.location,
             func=new.func,

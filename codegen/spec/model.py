@@ -180,6 +180,11 @@ class Operator:
         "which may use the names before it.",
         "map", (), is_extension=True,
     )  # fmt: skip
+    opaque: bool = key(
+        "True: torch.compile calls the operator of an expression, and its derivatives, as kernels, "
+        "where it would see the expression otherwise and fuse it with what stands beside it.",
+        "flag", False, is_extension=True,
+    )  # fmt: skip
     meta: MetaRule | None = key(
         "The size, dtype and strides of each result, and what is checked before: one rule for the "
         "results that the kernels receive, the Meta kernel and the out= form of `autogen:`. See "

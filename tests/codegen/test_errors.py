@@ -29,8 +29,8 @@ LISTINGS = {
     "<KEYS>": "func, dispatch, tags, doc, pt2_compliant, differentiable, complex_autograd, "
     "device_check, device_guard, manual_kernel_registration, autogen, "
     "use_const_ref_for_mutable_tensors, cpp_no_default_args, structured, structured_delegate, "
-    "structured_inherits, precomputed, ufunc_inner_loop, pointwise, rows, let, meta, "
-    "allocates, autocast, vmap, layout, dtypes, samples, variants, python_module, "
+    "structured_inherits, precomputed, ufunc_inner_loop, pointwise, rows, let, opaque, "
+    "meta, allocates, autocast, vmap, layout, dtypes, samples, variants, python_module, "
     "manual_cpp_binding, category_override, forms",
     "<AUTOGRAD KEYS>": "Default, Autograd, AutogradCPU, AutogradCUDA, AutogradFunctionality, "
     "AutogradHIP, AutogradHPU, AutogradIPU, AutogradLazy, AutogradMAIA, AutogradMPS, AutogradMTIA, "

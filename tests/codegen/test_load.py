@@ -72,6 +72,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
   pointwise: [x + y, "x"]
   rows: sum(x)
   let: {y: x * 2}
+  opaque: True
   meta:
     check: [x.dim == 1]
     results:
@@ -147,6 +148,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         "pointwise": [("x + y", 15), ("x", 23)],
         "rows": ["sum(x)"],
         "let": [("y", "x * 2")],
+        "opaque": True,
         "autocast": "promote",
         "vmap": "leading(x)",
         "layout": [("contiguous", "x"), ("any", "y")],

@@ -50,6 +50,7 @@ CHANGES: dict[str, tuple[Entry, Any]] = {
     "pointwise": (_WITHOUT_KERNELS, "self * n"),
     "rows": ({"func": "op(Tensor self, int m=1) -> Tensor"}, "self * sum(self) / m"),
     "let": ({**_WITHOUT_KERNELS, "pointwise": "self * m", "let": {"m": "n"}}, {"m": "n + 1"}),
+    "opaque": ({**_WITHOUT_KERNELS, "pointwise": "self * n"}, True),
     "meta": (_PLAIN, {"like": "self"}),
     "allocates": ({**_PLAIN, "meta": {"like": "self"}}, True),
     "dtypes": (_PLAIN, ["Floating"]),

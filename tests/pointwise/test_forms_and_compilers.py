@@ -86,6 +86,32 @@ def test_inductor_sees_the_expression(pointwisetest):
     assert not any("pointwisetest" in code for code in codes)
 
 
+@pytest.mark.parametrize("name", ["closed", "closed_forms"])
+def test_what_is_opaque_is_called_by_compiled_code(pointwisetest, name):
+    torch._dynamo.reset()
+    function = getattr(pointwisetest, name)
+
+    def chain(x, y, z):
+        return function(x * 2, y) + z
+
+    given = [torch.randn(8, 16, requires_grad=True) for _ in range(3)]
+    found, codes = run_and_get_code(torch.compile(chain, fullgraph=True), *given)
+    expected = given[0] * 2 * torch.sigmoid(given[1]) + given[2]
+    assert_close(found, expected)
+    assert f"pointwisetest.{name}" in codes[0]
+    own, codes = run_and_get_code(
+        lambda: torch.autograd.grad(found.sum(), given, retain_graph=True)
+    )
+    assert f"pointwisetest.{name}_backward" in codes[0]
+    assert_close(own, torch.autograd.grad(expected.sum(), given))
+    batched = torch.func.vmap(function, (0, None))(given[0], given[1][0])
+    assert_close(batched, given[0] * torch.sigmoid(given[1][0]))
+    assert torch.autograd.gradgradcheck(
+        function, [x[:2, :2].double() for x in given[:2]], check_fwd_over_rev=True
+    )
+    torch.library.opcheck(function.default, tuple(given[:2]))
+
+
 LIBRARY = ROOT / "build" / "tests" / "pointwisetest" / "pointwisetest_library.so"
 LOADED_LATE = """
 import sys, torch, torchext

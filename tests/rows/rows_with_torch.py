@@ -104,6 +104,7 @@ WITH_TORCH = {
     ),
     "rotary": (rotary, "2EE"),
     "thirds": (thirds, "32SI"),
+    "closed": (lambda x, w: x.softmax(-1) * w, "EW"),
     "moments": (lambda x: (x.sum(-1), x.var(-1), x.amin(-1)), "E"),
 }
 # Those whose results are cast, which are rounded twice: torch's own must be too.

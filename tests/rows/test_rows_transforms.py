@@ -82,6 +82,17 @@ def test_inductor_sees_the_expression(rowstest):
     assert code.count("cpp_fused") > 0
 
 
+def test_what_is_opaque_is_called_by_compiled_code(rowstest):
+    from torch._inductor.utils import run_and_get_code
+
+    torch._dynamo.reset()
+    x = torch.randn(8, 64)
+    compiled = torch.compile(lambda x: rowstest.closed(x * 2) + 1, fullgraph=True)
+    found, (code, *_) = run_and_get_code(compiled, x)
+    torch.testing.assert_close(found, (x * 2).softmax(-1) + 1)
+    assert "rowstest.closed" in code
+
+
 def test_a_length_that_is_not_known_is_exported(rowstest):
     class Norm(torch.nn.Module):
         def forward(self, x):
