@@ -318,6 +318,33 @@ that trace programs, and in kernels without a C++ signature, it stays as it is.
 """
 
 _RULES = """\
+## Kernels for each instruction set
+
+What setup.py names in `OpLibrary(..., cpu_capabilities=["*_loops.cpp"])` is compiled once for the
+processor that everybody has, for AVX2 and for AVX-512, and a kernel calls what this machine runs
+best: chosen as ATen chooses its own, `ATEN_CPU_CAPABILITY` included.
+
+```cpp
+// scale.h
+#include <torchext/cpu_capabilities.h>
+TORCHEXT_DECLARE_VECTORIZED(void, scale, (float* x, int64_t n, float by))
+
+// scale_loops.cpp, where CPU_CAPABILITY is DEFAULT, AVX2 and AVX512 in turn
+#include <ATen/cpu/vec/vec.h>
+namespace CPU_CAPABILITY {
+void scale(float* x, int64_t n, float by) {
+  using V = at::vec::Vectorized<float>;
+  at::vec::map([by](V v) { return v * V(by); }, x, x, n);
+}
+}
+
+// a kernel
+TORCHEXT_VECTORIZED(scale)(x, n, 0.5f);
+```
+
+What else such a file defines stands in an unnamed namespace. On other processors than x86-64 it is
+compiled once.
+
 ## Results that are arguments
 
 A schema says of each result whether it is new (`Tensor`) or an argument that is written to

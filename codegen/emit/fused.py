@@ -215,7 +215,7 @@ def _function(namespace: str, op: OperatorPlan, plan: FusedPlan, function: Fused
     member = "meta" if function.runs is Runs.STRUCTURED_META else "impl"
     name = f"{function.name}::{member}" if is_structured else function.name
     values = {
-        "$loops": f"TORCHEXT_CHOSEN_LOOPS({plan.struct})",
+        "$loops": f"*TORCHEXT_VECTORIZED({plan.struct})",
         "$wanted": plan.mask or "fused::all<Op>()",
         "$handle": f"torchext::generated::{namespace}::operators::{op.handle}",
         "$names": function.signature.names,

@@ -405,7 +405,7 @@ namespace fused = torchext::fused;
                   fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
       {}};
   return fused::returned(
-      fused::new_on_cpu<Op>(TORCHEXT_CHOSEN_LOOPS(gated_backward), held.arguments(), output_mask));
+      fused::new_on_cpu<Op>(*TORCHEXT_VECTORIZED(gated_backward), held.arguments(), output_mask));
 }
 
 // n.yaml:1: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2]

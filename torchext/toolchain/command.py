@@ -271,12 +271,11 @@ class BuildExtension(cpp_extension.BuildExtension):
     def _compile_vectors(self, ext: OpLibrary) -> list[str]:
         """Compile what there is for each instruction set; return the objects."""
         objects: list[str] = []
-        if ext.manifest.vector_sources:
+        sources = [*ext.manifest.vector_sources, *ext.vector_sources]
+        if sources:
             for name, flags in platforms.cpu_capabilities().items():
                 cxx = [*ext.extra_compile_args["cxx"], *flags]
-                made = self._compile(
-                    ext, ext.manifest.vector_sources, ext.include_dirs, cxx, f"vectors_{name}"
-                )
+                made = self._compile(ext, sources, ext.include_dirs, cxx, f"vectors_{name}")
                 objects += made.values()
         return objects
 

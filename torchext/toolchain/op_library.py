@@ -22,6 +22,8 @@ class OpLibrary(Extension):
 
     `name` is dotted like a module's ("my_ops._C" becomes my_ops/_C.so). `sources` are files or
     globs (`**` allowed) relative to the setup.py; `.cu` files are left out where CUDA is not built.
+    `cpu_capabilities` are files or globs of C++ that is compiled once for each instruction set, see
+    torchext/cpu_capabilities.h; what they name is none of the `sources`.
     `extra_compile_args` is {"cxx": [...], "nvcc": [...]}, or one list for both.
     """
 
@@ -33,6 +35,7 @@ class OpLibrary(Extension):
         native_functions: str,
         derivatives: str | None = None,
         sources: Iterable[str] = (),
+        cpu_capabilities: Iterable[str] = (),
         **options,
     ):
         unknown = sorted(options.keys() - OPTIONS)
@@ -43,11 +46,17 @@ class OpLibrary(Extension):
         self.native_functions = native_functions
         self.derivatives = derivatives
         files, self.unmatched = expand(sources)
+        self.vector_sources, unmatched = expand(cpu_capabilities)
+        self.unmatched += unmatched
+        files = [path for path in files if path not in self.vector_sources]
         options = {key: _as_own(value) for key, value in options.items()}
         super().__init__(name, files, language="c++", **options)
         # For the source distribution only: what to compile again is ninja's to know.
         self.depends = [path for path in (native_functions, derivatives) if path]
-        self.depends += headers_beside([*files, *(f"{d}/" for d in self.include_dirs)])
+        self.depends += self.vector_sources
+        self.depends += headers_beside(
+            [*files, *self.vector_sources, *(f"{d}/" for d in self.include_dirs)]
+        )
 
     @property
     def manifest_dir(self) -> str:

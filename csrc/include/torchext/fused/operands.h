@@ -5,9 +5,9 @@
 #pragma once
 
 #include <ATen/TensorIterator.h>
-#include <ATen/Version.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/full.h>
+#include <torchext/cpu_capabilities.h>
 #include <torchext/elementwise.h>
 #include <torchext/fused/arguments.h>
 #include <torchext/fused/tensors.h>
@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -136,16 +135,6 @@ struct Told {
   int8_t inputs[Op::inputs + 1];
   Call call;
 };
-
-/// The loops for the instruction set that this machine has, chosen as ATen chooses its own.
-template <typename Table>
-const Table& chosen(const Table& basic, const Table* avx2, const Table* avx512) {
-  static const std::string capability = at::get_cpu_capability();
-  if (avx512 && capability == "AVX512") {
-    return *avx512;
-  }
-  return avx2 && (capability == "AVX512" || capability == "AVX2") ? *avx2 : basic;
-}
 
 [[noreturn]] inline void refuse(const char* name, at::ScalarType dtype) {
   TORCH_CHECK_NOT_IMPLEMENTED(false, name, ": not implemented for ", dtype);
@@ -337,12 +326,3 @@ auto returned(std::array<at::Tensor, N> results) {
 } // namespace fused
 } // namespace v1
 } // namespace torchext
-
-/// The loops of an expression, in whose namespace there is one for each instruction set.
-#if defined(__x86_64__) || defined(_M_X64)
-#define TORCHEXT_CHOSEN_LOOPS(expression) \
-  ::torchext::fused::chosen(DEFAULT::expression, &AVX2::expression, &AVX512::expression)
-#else
-#define TORCHEXT_CHOSEN_LOOPS(expression) \
-  ::torchext::fused::chosen(DEFAULT::expression, nullptr, nullptr)
-#endif
