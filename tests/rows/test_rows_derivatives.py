@@ -154,6 +154,26 @@ def test_of_sums_over_rows_no_rows_are_written(rowstest):
     assert max(made) < x.nbytes / 32
 
 
+def peak(function, *given):
+    """The most memory in bytes that a call and its gradient have at a time."""
+    with torch.profiler.profile(profile_memory=True) as profile:
+        function(*given).sum().backward()
+    now = most = 0
+    for event in sorted(profile.profiler.kineto_results.events(), key=lambda e: e.start_ns()):
+        if event.name() == "[memory]":
+            now += event.nbytes()
+            most = max(most, now)
+    return most
+
+
+def test_cross_entropy_has_half_the_memory_of_torchs(rowstest):
+    x, target = torch.randn(256, 4096, requires_grad=True), torch.randint(0, 4096, (256,))
+    own = peak(rowstest.cross_entropy, x, target)
+    x.grad = None
+    assert own <= peak(WITH_TORCH["cross_entropy"][0], x, target) / 2
+    assert own < 1.1 * x.nbytes
+
+
 def test_the_largest_share_a_gradient(rowstest):
     x = torch.tensor([[1.0, 3, 3], [2, 2, 2]], requires_grad=True)
     (own,) = torch.autograd.grad(rowstest.largest(x)[0].sum(), x)
