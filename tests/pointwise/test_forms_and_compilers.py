@@ -86,6 +86,25 @@ def test_inductor_sees_the_expression(pointwisetest):
     assert not any("pointwisetest" in code for code in codes)
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_what_is_computed_of_missing_tensors_is_compiled(pointwisetest, backend):
+    torch._dynamo.reset()
+    function = pointwisetest.missing
+    compiled = torch.compile(function, backend=backend, fullgraph=True)
+    x, b = torch.randn(5, requires_grad=True), torch.rand(5) + 0.5
+    for given in ((x, None), (x, b)):
+        expected = function(*given)
+        assert_close(compiled(*given), expected)
+        grads = [
+            torch.autograd.grad(sum(r.sin().sum() for r in f(*given)), x)
+            for f in (function, compiled)
+        ]
+        assert_close(*grads)
+    same = function(x, torch.full((5,), 0.5))
+    assert_close(function(x, None)[0], same[0])
+    assert_close(function(x, None)[7], torch.full((5,), 1.5))
+
+
 @pytest.mark.parametrize("name", ["closed", "closed_forms"])
 def test_what_is_opaque_is_called_by_compiled_code(pointwisetest, name):
     torch._dynamo.reset()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operators of rows under torch.func, torch.compile and export."""
 
+import math
+
 import pytest
 import torch
 from rows_with_torch import WITH_TORCH, arguments_of, as_tuple, smooth
@@ -80,6 +82,16 @@ def test_inductor_sees_the_expression(rowstest):
     torch.testing.assert_close(found, rowstest.rms_norm(x * 2) + 1)
     assert "rowstest" not in code
     assert code.count("cpp_fused") > 0
+
+
+def test_batches_of_missing_tensors(rowstest):
+    x, b = torch.randn(4, 3, 5), torch.rand(5) + 0.5
+    for given in ((x, None), (x, b)):
+        found = torch.vmap(rowstest.missing, in_dims=(0, None))(*given)
+        close(found, rowstest.missing(*given))
+    y, z = 0.5, 3.0
+    expected = x * math.exp(y) - 1 / (1 + math.exp(-y)) + y * z, (x * y).sum(-1) + (x * z).amax(-1)
+    close(rowstest.missing(x, None), expected)
 
 
 def test_what_is_opaque_is_called_by_compiled_code(rowstest):

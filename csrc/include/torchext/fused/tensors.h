@@ -53,8 +53,7 @@ class Value {
   at::Scalar number_;
 };
 
-/// What is made of numbers alone is computed before, so that a function is given numbers alone where
-/// a tensor is missing: its value is another number then, which nothing reads.
+/// Functions are given numbers alone where a tensor is missing: `exp(0 if x is None else x)`.
 template <>
 struct Functions<Value> {
   using V = Value;
@@ -68,40 +67,43 @@ struct Functions<Value> {
     return at::Scalar(value);
   }
 
-#define TORCHEXT_BINARY(name, function)                               \
-  static V name(const V& a, const V& b) {                             \
-    if (b.is_number()) {                                              \
-      return a.is_number() ? a : V(function(a.tensor(), b.number())); \
-    }                                                                 \
-    return function(a.tensor_beside(b.tensor()), b.tensor());         \
+#define TORCHEXT_BINARY(name, function)                                                  \
+  static V name(const V& a, const V& b) {                                                \
+    if (b.is_number()) {                                                                 \
+      return a.is_number() ? of_numbers(Functions<double>::name(real(a), real(b)), a, b) \
+                           : V(function(a.tensor(), b.number()));                        \
+    }                                                                                    \
+    return function(a.tensor_beside(b.tensor()), b.tensor());                            \
   }
-#define TORCHEXT_COMPARISON(name, function)                              \
-  static V name(const V& a, const V& b) {                                \
-    if (b.is_number()) {                                                 \
-      return a.is_number() ? a : V(function(a.tensor(), b.number()), a); \
-    }                                                                    \
-    return V(function(a.tensor_beside(b.tensor()), b.tensor()), b);      \
+#define TORCHEXT_COMPARISON(name, function)                                    \
+  static V name(const V& a, const V& b) {                                      \
+    if (b.is_number()) {                                                       \
+      return a.is_number() ? always(Functions<double>::name(real(a), real(b))) \
+                           : V(function(a.tensor(), b.number()), a);           \
+    }                                                                          \
+    return V(function(a.tensor_beside(b.tensor()), b.tensor()), b);            \
   }
-#define TORCHEXT_TENSORS(name, function)                              \
-  static V name(const V& a, const V& b) {                             \
-    if (a.is_number() && b.is_number()) {                             \
-      return a;                                                       \
-    }                                                                 \
-    const at::Tensor& like = a.is_number() ? b.tensor() : a.tensor(); \
-    return function(a.tensor_beside(like), b.tensor_beside(like));    \
+#define TORCHEXT_TENSORS(name, function)                                  \
+  static V name(const V& a, const V& b) {                                 \
+    if (a.is_number() && b.is_number()) {                                 \
+      return of_numbers(Functions<double>::name(real(a), real(b)), a, b); \
+    }                                                                     \
+    const at::Tensor& like = a.is_number() ? b.tensor() : a.tensor();     \
+    return function(a.tensor_beside(like), b.tensor_beside(like));        \
   }
-#define TORCHEXT_CONDITIONS(name, function)                                        \
-  static V name(const V& a, const V& b) {                                          \
-    if (a.is_number() && b.is_number()) {                                          \
-      return a;                                                                    \
-    }                                                                              \
-    const V& known = a.is_number() ? b : a;                                        \
-    const at::Tensor& like = known.tensor();                                       \
-    return V(function(a.condition_beside(like), b.condition_beside(like)), known); \
+#define TORCHEXT_CONDITIONS(name, function)                                             \
+  static V name(const V& a, const V& b) {                                               \
+    if (a.is_number() && b.is_number()) {                                               \
+      return always(Functions<double>::name(a.number().toBool(), b.number().toBool())); \
+    }                                                                                   \
+    const V& known = a.is_number() ? b : a;                                             \
+    const at::Tensor& like = known.tensor();                                            \
+    return V(function(a.condition_beside(like), b.condition_beside(like)), known);      \
   }
-#define TORCHEXT_UNARY(name, function)                  \
-  static V name(const V& a) {                           \
-    return a.is_number() ? a : V(function(a.tensor())); \
+#define TORCHEXT_UNARY(name, function)                                        \
+  static V name(const V& a) {                                                 \
+    return a.is_number() ? of_numbers(Functions<double>::name(real(a)), a, a) \
+                         : V(function(a.tensor()));                           \
   }
   TORCHEXT_COMPARISON(less, at::lt)
   TORCHEXT_COMPARISON(less_equal, at::le)
@@ -191,17 +193,20 @@ struct Functions<Value> {
     return a.is_number() ? always(!a.number().toBool()) : V(at::logical_not(a.tensor()), a);
   }
   static V isnan(const V& a) {
-    return a.is_number() ? a : V(at::isnan(a.tensor()), a);
+    return a.is_number() ? always(Functions<double>::isnan(real(a))) : V(at::isnan(a.tensor()), a);
   }
   static V isfinite(const V& a) {
-    return a.is_number() ? a : V(at::isfinite(a.tensor()), a);
+    return a.is_number() ? always(Functions<double>::isfinite(real(a)))
+                         : V(at::isfinite(a.tensor()), a);
   }
 
   static V cube(const V& a) {
-    return a.is_number() ? a : V(at::pow(a.tensor(), 3));
+    return a.is_number() ? of_numbers(Functions<double>::cube(real(a)), a, a)
+                         : V(at::pow(a.tensor(), 3));
   }
   static V gelu_tanh(const V& a) {
-    return a.is_number() ? a : V(at::gelu(a.tensor(), "tanh"));
+    return a.is_number() ? of_numbers(Functions<double>::gelu_tanh(real(a)), a, a)
+                         : V(at::gelu(a.tensor(), "tanh"));
   }
   static V softplus(const V& a, const V& beta, const V& threshold) {
     if (!a.is_number() && beta.is_number() && threshold.is_number()) {
@@ -213,14 +218,14 @@ struct Functions<Value> {
   static V clamp(const V& a, const V& low, const V& high) {
     const at::Tensor& like = first(a, low, high);
     if (!like.defined()) {
-      return a;
+      return of_numbers(Functions<double>::clamp(real(a), real(low), real(high)), a, a);
     }
     return at::clamp(a.tensor_beside(like), low.tensor_beside(like), high.tensor_beside(like));
   }
   static V lerp(const V& a, const V& b, const V& weight) {
     const at::Tensor& like = first(a, b, weight);
     if (!like.defined()) {
-      return a;
+      return of_numbers(Functions<double>::lerp(real(a), real(b), real(weight)), a, b);
     }
     return at::lerp(a.tensor_beside(like), b.tensor_beside(like), weight.tensor_beside(like));
   }
@@ -244,6 +249,24 @@ struct Functions<Value> {
   }
 
  private:
+  static double real(const V& number) {
+    return number.number().toDouble();
+  }
+
+  /// A number of numbers: an integer where it is one, beside which integers stay integers.
+  static V of_numbers(double value, const V& a, const V& b) {
+    const bool is_exact = std::abs(value) < 9007199254740992.0;
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        is_exact || a.number().isFloatingPoint() || b.number().isFloatingPoint() ||
+            !std::isfinite(value),
+        "an expression has the integer ",
+        value,
+        ", which is too large, where a tensor is missing");
+    const bool is_whole =
+        is_exact && value == std::floor(value) && (value != 0 || !std::signbit(value));
+    return is_whole ? at::Scalar(static_cast<int64_t>(value)) : at::Scalar(value);
+  }
+
   static const at::Tensor& first(const V& a, const V& b, const V& c) {
     return !a.is_number() ? a.tensor() : !b.is_number() ? b.tensor() : c.tensor();
   }
