@@ -22,6 +22,7 @@ from ..fused.tree import (
     OfRow,
     Slice,
     Tree,
+    exchanged,
     in_order,
     names,
     parts,
@@ -53,10 +54,11 @@ def fused_plan(
     kinds, has_rows = expressions.kinds, expressions.of_rows is not None
     extent_of = extents(kinds, *expressions.results)
     read = frozenset(part for part in extent_of if isinstance(part, (Name, OfRow, Slice)))
-    inputs = tuple(_inputs(expressions, read))
     places = tuple(_places(expressions.results))
     whole = tuple(expressions.results[place.result] for place in places)
     expressions = _in_pieces(expressions, places)
+    least_and_largest = _range(expressions)
+    inputs, expressions = _with_defaults(tuple(_inputs(expressions, read)), expressions)
     shared, conditions = _shared(expressions)
     exponents = _exponents(expressions)
     known = _known(expressions, conditions)
@@ -75,7 +77,7 @@ def fused_plan(
         dtypes=expressions.dtypes,
         common=expressions.common,
         compared=tuple(d for d in comparisons if set(d.tensors) - (expressions.of_rows or set())),
-        range=_range(expressions),
+        range=least_and_largest,
         exponents=tuple(i for i, number in enumerate(shared) if number.tree in exponents),
         has_negative_power=any(isinstance(e, Number) and e.value < 0 for e in exponents),
         types=_types(expressions),
@@ -94,7 +96,31 @@ def _inputs(expressions: Expressions, read: frozenset[Tree]) -> Iterator[FusedIn
             is_of_row = name in (expressions.of_rows or ())
             whole = OfRow(name) if is_of_row else Name(name)
             for tree in [part for part in slices if part.name == name] or [whole]:
-                yield FusedInput(name, tree, label(name), kind == "tensor?")
+                yield FusedInput(name, tree, label(name), kind == "tensor?", 0)
+
+
+def _with_defaults(
+    inputs: tuple[FusedInput, ...], expressions: Expressions
+) -> tuple[tuple[FusedInput, ...], Expressions]:
+    """Inputs that stand for a number where they are missing, as in `1 if x is None else x`: so that
+    no element asks for that."""
+    found: dict[Tree, set[Number]] = {}
+    choices: dict[Tree, Tree] = {}
+    for part in in_order(*expressions.results):
+        if isinstance(part, Choice) and isinstance(part.then, Number):
+            is_default = IsMissing(getattr(part.other, "name", "")) == part.condition
+            if is_default and type(part.then.value) is not bool and abs(part.then.value) < 2**53:
+                found.setdefault(part.other, set()).add(part.then)
+                choices[part] = part.other
+    defaults = {tree: one for tree, (one, *more) in found.items() if not more}
+    chosen = {part: tree for part, tree in choices.items() if tree in defaults}
+    values = {tree: number.value for tree, number in defaults.items()}
+    return (
+        tuple(dataclasses.replace(i, default=values.get(i.tree, i.default)) for i in inputs),
+        dataclasses.replace(
+            expressions, results=tuple(exchanged(tree, chosen) for tree in expressions.results)
+        ),
+    )
 
 
 def _numbers(expressions: Expressions) -> Iterator[str]:

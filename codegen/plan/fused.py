@@ -20,6 +20,7 @@ class FusedInput:
     tree: Tree  # what it is in the expressions: the argument, or a slice of it
     parameter: str
     is_optional: bool
+    default: int | float  # what is computed with where it is missing
 
 
 @dataclass(frozen=True)

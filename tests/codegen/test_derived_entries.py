@@ -138,6 +138,7 @@ struct gated_backward {
   static constexpr size_t inputs = 3, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 2, returns = 2;
   static constexpr const char* input_names[] = {"grad_output", "x", "gate"};
+  static constexpr double defaults[] = {0, 0, 0};
   static constexpr ::torchext::fused::Rule common = {
       7, 0, ::torchext::fused::Category::kFloat, false};
   static constexpr ::torchext::fused::Rule rules[] = {
@@ -197,6 +198,7 @@ struct gated_double_backward {
   static constexpr size_t inputs = 5, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 3, returns = 3;
   static constexpr const char* input_names[] = {"grad_x", "grad_gate", "grad_output", "x", "gate"};
+  static constexpr double defaults[] = {0, 0, 0, 0, 0};
   static constexpr ::torchext::fused::Rule common = {
       31, 0, ::torchext::fused::Category::kFloat, false};
   static constexpr ::torchext::fused::Rule rules[] = {
@@ -269,13 +271,14 @@ struct gated_double_backward {
 // n.yaml:1: gated_jvp(Tensor x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope)
 //     -> Tensor
 //   (x_tangent if x > 0 else x_tangent * (1 - slope)) * (1 if gate is None else sigmoid(gate)) + (0
-//     if gate is None else (0 if gate_tangent is None else gate_tangent) * (1 - sigmoid(gate)) *
-//     sigmoid(gate)) * (x if x > 0 else (1 - slope) * x)
+//     if gate is None else gate_tangent * (1 - sigmoid(gate)) * sigmoid(gate)) * (x if x > 0 else
+//     (1 - slope) * x)
 struct gated_jvp {
   static constexpr auto name = "golden::gated_jvp";
   static constexpr size_t inputs = 4, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 1, returns = 1;
   static constexpr const char* input_names[] = {"x_tangent", "gate_tangent", "x", "gate"};
+  static constexpr double defaults[] = {0, 0, 0, 0};
   static constexpr ::torchext::fused::Rule common = {
       15, 0, ::torchext::fused::Category::kFloat, false};
   static constexpr ::torchext::fused::Rule rules[] = {
@@ -297,16 +300,15 @@ struct gated_jvp {
     const V v3 = F::sigmoid(given.inputs[3]);
     const V v4 = !given.has[3] ? F::number(int64_t(1)) : v3;
     const V v5 = F::multiply(v2, v4);
-    const V v6 = !given.has[1] ? F::number(int64_t(0)) : given.inputs[1];
-    const V v7 = F::subtract(F::number(int64_t(1)), v3);
-    const V v8 = F::multiply(v6, v7);
-    const V v9 = F::multiply(v8, v3);
-    const V v10 = !given.has[3] ? F::number(int64_t(0)) : v9;
-    const V v11 = F::multiply(given.numbers[0], given.inputs[2]);
-    const V v12 = F::choose(v0, given.inputs[2], v11);
-    const V v13 = F::multiply(v10, v12);
-    const V v14 = F::add(v5, v13);
-    results[0] = v14;
+    const V v6 = F::subtract(F::number(int64_t(1)), v3);
+    const V v7 = F::multiply(given.inputs[1], v6);
+    const V v8 = F::multiply(v7, v3);
+    const V v9 = !given.has[3] ? F::number(int64_t(0)) : v8;
+    const V v10 = F::multiply(given.numbers[0], given.inputs[2]);
+    const V v11 = F::choose(v0, given.inputs[2], v10);
+    const V v12 = F::multiply(v9, v11);
+    const V v13 = F::add(v5, v12);
+    results[0] = v13;
   }
 };
 
@@ -317,6 +319,7 @@ struct gated {
   static constexpr size_t inputs = 2, scalars = 2, numbers = 2;
   static constexpr size_t conditions = 0, results = 1, returns = 1;
   static constexpr const char* input_names[] = {"x", "gate"};
+  static constexpr double defaults[] = {0, 0};
   static constexpr ::torchext::fused::Rule common = {
       3, 2, ::torchext::fused::Category::kFloat, false};
   static constexpr ::torchext::fused::Rule rules[] = {

@@ -19,6 +19,7 @@ struct $struct {
   static constexpr size_t inputs = $inputs, scalars = $scalars, numbers = $numbers;
   static constexpr size_t conditions = $conditions, results = $results, returns = $returns;
   static constexpr const char* input_names[] = {$names};
+  static constexpr double defaults[] = {$defaults};
   static constexpr ::torchext::fused::Rule common = $common;
   static constexpr ::torchext::fused::Rule rules[] = {$rules};
   static constexpr std::array<::torchext::fused::Rule, $comparisons> compared = {$compared};
@@ -54,6 +55,7 @@ def struct(namespace: str, op: OperatorPlan, plan: FusedPlan) -> str:
         name=f"{namespace}::{op.operator.name.base}",
         inputs=str(len(plan.inputs)),
         names=[f'"{item.name}"' for item in plan.inputs],
+        defaults=", ".join(str(item.default) for item in plan.inputs),
         scalars=str(len(plan.scalars)),
         numbers=str(len(plan.numbers)),
         conditions=str(len(plan.conditions)),

@@ -55,7 +55,7 @@ struct Rule {
   uint64_t tensors = 0; // a bit for each input that decides
   uint64_t numbers = 0;
   Category least = Category::kBool;
-  bool is_bool = false; // a condition, whatever it compares
+  bool is_bool = false;                              // a condition, whatever it compares
   c10::ScalarType cast = c10::ScalarType::Undefined; // what is asked for, whatever the others are
 };
 

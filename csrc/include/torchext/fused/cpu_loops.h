@@ -175,7 +175,7 @@ struct Elements {
   C10_ALWAYS_INLINE void fill_missing(Block& block) const {
     for (size_t i = 0; i < Op::inputs; ++i) {
       for (int k = 0; k < B::count && !has[i]; ++k) {
-        block.inputs[k][i] = Primitives<V>::number(0);
+        block.inputs[k][i] = Primitives<V>::number(Op::defaults[i]);
       }
     }
   }

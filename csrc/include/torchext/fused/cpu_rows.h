@@ -110,7 +110,7 @@ class Rows {
     }
     for (size_t i = 0; i < Op::inputs; ++i) {
       if (Op::slots[i] >= 0) {
-        of_row_[Op::slots[i]] = !has_[i]               ? S(0)
+        of_row_[Op::slots[i]] = !has_[i]               ? static_cast<S>(Op::defaults[i])
                                 : call_.is_integral[i] ? static_cast<S>(index(i))
                                                        : static_cast<S>(number(i));
       }
@@ -246,7 +246,7 @@ class Rows {
       if (Op::reads[index][i] && has_[i] && stride(i) != 0) {
         block.from[i] = data_[call_.inputs[i]];
       } else if (Op::reads[index][i]) {
-        const S same = has_[i] ? static_cast<S>(number(i)) : S(0);
+        const S same = has_[i] ? static_cast<S>(number(i)) : static_cast<S>(Op::defaults[i]);
         for (int k = 0; k < B::count; ++k) {
           block.inputs[k][i] = Primitives<V>::number(same);
         }

@@ -45,7 +45,7 @@ struct OnDevice {
     V results[Op::results];
 #pragma unroll
     for (int i = 0; i < static_cast<int>(Op::inputs); ++i) {
-      inputs[i] = is_constant[i] ? constants[i] : has[i] ? load(i) : V(0);
+      inputs[i] = is_constant[i] ? constants[i] : load(i);
     }
     Op::template compute<V>(Given<V>{inputs, numbers, has, wanted}, results);
 #pragma unroll
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) dense_kernel(OnDevice<Op, T> call, i
     P loaded[inputs + 1], stored[results];
 #pragma unroll
     for (int i = 0; i < inputs; ++i) {
-      if (call.has[i] && !call.is_constant[i]) {
+      if (!call.is_constant[i]) {
         loaded[i] = *reinterpret_cast<const P*>(call.data[results + i] + begin * sizeof(T));
       }
     }
@@ -149,8 +149,10 @@ OnDevice<Op, T> on_device(at::TensorIteratorBase& iter, const Call& told) {
   for (size_t i = 0; i < Op::inputs; ++i) {
     const int operand = told.inputs[i];
     call.has[i] = operand >= 0;
-    call.is_constant[i] = operand >= 0 && iter.is_cpu_scalar(operand);
-    if (call.is_constant[i]) {
+    call.is_constant[i] = operand < 0 || iter.is_cpu_scalar(operand);
+    if (operand < 0) {
+      call.constants[i] = static_cast<V>(Op::defaults[i]);
+    } else if (call.is_constant[i]) {
       call.constants[i] = iter.scalar_value<V>(operand);
     } else if (operand >= 0) {
       call.data[Op::results + i] = static_cast<char*>(iter.data_ptr(operand));

@@ -90,7 +90,9 @@ struct RowOnDevice {
     each(Inputs(), [&](auto i) {
       constexpr int slot = Op::slots[i];
       if constexpr (slot >= 0) {
-        of_row[slot] = !has[i] ? S(0) : call.is_integral[i] ? static_cast<S>(index(i)) : number(i);
+        of_row[slot] = !has[i]               ? static_cast<S>(Op::defaults[i])
+                       : call.is_integral[i] ? static_cast<S>(index(i))
+                                             : number(i);
       }
     });
     each(std::make_index_sequence<Op::passes>(), [&](auto pass) {
@@ -139,7 +141,8 @@ struct RowOnDevice {
         S values[Op::inputs + 1], of_element[Op::kept + 1], terms[sizeof...(term) + 1];
         each(Inputs(), [&](auto i) {
           if constexpr (Op::reads[index][i]) {
-            values[i] = has[i] ? static_cast<S>(loaded[i].values[j]) : S(0);
+            values[i] =
+                has[i] ? static_cast<S>(loaded[i].values[j]) : static_cast<S>(Op::defaults[i]);
           }
         });
         each(Kept(), [&](auto i) {

@@ -280,9 +280,7 @@ Results<Op> composite_results(const Arguments& arguments, at::ArrayRef<bool> wan
   bool has[Op::inputs + Op::conditions + 1], is_wanted[Op::results];
   for (size_t i = 0; i < Op::inputs; ++i) {
     has[i] = arguments.tensors[i].has_value();
-    if (has[i]) {
-      inputs[i] = (*arguments.tensors[i]).to(computed);
-    }
+    inputs[i] = has[i] ? Value((*arguments.tensors[i]).to(computed)) : in_place(Op::defaults[i]);
   }
   for (size_t i = 0; i < Op::numbers; ++i) {
     const Number& given = arguments.numbers[i];

@@ -25,6 +25,7 @@ namespace fused {
 struct RowOperator {
   const char* name;
   const char* const* input_names;
+  const double* defaults; // of inputs that are missing
   size_t inputs;
   size_t results; // that are computed
   size_t returns; // that these are parts of
@@ -51,29 +52,14 @@ struct RowOperator {
 template <typename Op>
 constexpr RowOperator described() {
   return {
-      Op::name,
-      Op::input_names,
-      Op::inputs,
-      Op::results,
-      Op::returns,
-      Op::numbers,
-      Op::conditions,
-      Op::are_read,
-      Op::of_rows,
-      Op::indices,
-      Op::slices,
-      Op::places,
-      Op::sizes,
-      Op::row_results,
-      Op::may_be_inputs,
-      Op::refuses_empty,
-      Op::length_slot >= 0,
-      Op::uses_positions,
-      Op::rules,
-      Op::common,
-      &Op::Types::has,
-      &check_exact<Op>,
-      &Op::template compute<Value>,
+      Op::name,           Op::input_names,   Op::defaults,
+      Op::inputs,         Op::results,       Op::returns,
+      Op::numbers,        Op::conditions,    Op::are_read,
+      Op::of_rows,        Op::indices,       Op::slices,
+      Op::places,         Op::sizes,         Op::row_results,
+      Op::may_be_inputs,  Op::refuses_empty, Op::length_slot >= 0,
+      Op::uses_positions, Op::rules,         Op::common,
+      &Op::Types::has,    &check_exact<Op>,  &Op::template compute<Value>,
   };
 }
 
@@ -272,6 +258,7 @@ inline RowResults composite_rows(
   c10::SmallVector<bool, 16> has(op.inputs + op.conditions);
   for (size_t i = 0; i < op.inputs; ++i) {
     has[i] = arguments.tensors[i].has_value();
+    inputs[i] = in_place(op.defaults[i]);
     if (has[i] && op.are_read[i]) {
       const at::Tensor& tensor = *arguments.tensors[i];
       const at::Tensor own = tensor.to(is_integral(op, tensor, i) ? at::kLong : computed);

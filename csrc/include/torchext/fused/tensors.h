@@ -53,6 +53,12 @@ class Value {
   at::Scalar number_;
 };
 
+/// A number that stands for a tensor which is missing: an integer where it is one.
+inline Value in_place(double number) {
+  return number == std::floor(number) ? at::Scalar(static_cast<int64_t>(number))
+                                      : at::Scalar(number);
+}
+
 /// Functions are given numbers alone where a tensor is missing: `exp(0 if x is None else x)`.
 template <>
 struct Functions<Value> {
@@ -171,13 +177,13 @@ struct Functions<Value> {
 
   // Of rows, which stay dimensions.
   static V sum(const V& a) {
-    return at::sum(a.tensor(), -1, /*keepdim=*/true);
+    return at::sum(row(a), -1, /*keepdim=*/true);
   }
   static V amax(const V& a) {
-    return at::amax(a.tensor(), -1, /*keepdim=*/true);
+    return at::amax(row(a), -1, /*keepdim=*/true);
   }
   static V amin(const V& a) {
-    return at::amin(a.tensor(), -1, /*keepdim=*/true);
+    return at::amin(row(a), -1, /*keepdim=*/true);
   }
   /// NaN where the index is no place of the row.
   static V gather(const V& row, const V& index) {
@@ -249,6 +255,14 @@ struct Functions<Value> {
   }
 
  private:
+  static const at::Tensor& row(const V& a) {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        !a.is_number(),
+        "a row that is one number where a tensor is missing is reduced by kernels only; "
+        "expand_as(..., x) makes a row of it");
+    return a.tensor();
+  }
+
   static double real(const V& number) {
     return number.number().toDouble();
   }
