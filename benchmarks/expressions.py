@@ -170,9 +170,41 @@ def arguments(ops, name: str, size: int, dtype: torch.dtype) -> list[torch.Tenso
     return [made[kind]() for kind in OF_ROWS[name][1]]
 
 
+def plot(rows: list[dict], file: Path) -> None:
+    """Ratios to torch eager on one thread in float32: of the most elements, and of rows of 1,024;
+    needs matplotlib."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4), sharey=True)
+    for axis, with_backward in zip(axes, (False, True)):
+        shown = [
+            row for row in rows
+            if row["dtype"] == "float32" and row["threads"] == 1
+            and row["backward"] == with_backward and row["size"] in (SIZES[-1], LENGTHS[1])
+        ]  # fmt: skip
+        names = [row["operator"] for row in shown][::-1]
+        for offset, kind in ((0.2, "expression"), (-0.2, "inductor")):
+            ratios = [row[kind]["ratio"][1] for row in shown][::-1]
+            places = [index + offset for index in range(len(names))]
+            bars = axis.barh(places, ratios, 0.38, label=kind)
+            axis.bar_label(bars, [f"{ratio:.2f}x" for ratio in ratios], padding=3, fontsize=8)
+        axis.set_yticks(range(len(names)), names)
+        axis.axvline(1.0, color="black", linewidth=0.8)
+        axis.set_title("forward with backward" if with_backward else "forward")
+        axis.set_xlabel("time / time of torch eager")
+        axis.margins(x=0.15)
+    axes[0].legend()
+    figure.tight_layout()
+    figure.savefig(file, dpi=120)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--plot", type=Path, help="draw ratios, as PNG")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=0.004, help="of each round")
@@ -199,6 +231,8 @@ def main() -> None:
                             rows.append({**place, **found})
                             shown = {k: v["ratio"][1] for k, v in found.items()}
                             print(*place.values(), shown, flush=True)
+    if options.plot:
+        plot(rows, options.plot)
     if options.out:
         about = {
             "torch": torch.__version__,
