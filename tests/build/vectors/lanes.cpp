@@ -5,9 +5,9 @@
 
 namespace vectors::native {
 
-at::Tensor lanes_cpu(const at::Tensor& self) {
+at::Tensor capability_cpu(const at::Tensor& self) {
   at::Tensor found = self.to(at::kFloat).clone(at::MemoryFormat::Contiguous);
-  TORCHEXT_VECTORIZED(add_lanes)(found.mutable_data_ptr<float>(), found.numel());
+  TORCHEXT_VECTORIZED(add_capability)(found.mutable_data_ptr<float>(), found.numel());
   return found;
 }
 

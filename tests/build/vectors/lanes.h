@@ -5,5 +5,5 @@
 
 #include <cstdint>
 
-/// Adds to each number how many of them a vector has, and returns that.
-TORCHEXT_DECLARE_VECTORIZED(int64_t, add_lanes, (float* values, int64_t size))
+/// Adds to each number which instruction set this is compiled for: 1 is AVX2, and 2 is AVX-512.
+TORCHEXT_DECLARE_VECTORIZED(void, add_capability, (float* values, int64_t size))
