@@ -561,8 +561,11 @@ From the line follow
 Expressions are Python's: `+ - * / % **`, comparisons, `and`, `or`, `not`, `a if c else b`, numbers,
 the arguments (`Tensor`, `Tensor?`, `Scalar`, `float`, `int`, `bool`), the names of `let:`, and the
 functions below. `weight is None` asks for a tensor that may be missing; that, and what is made of
-numbers alone (`1 - beta`), is known once a call, in double precision. Of several results each has
-an expression, in a list; an argument `bool[N] output_mask` says which of N are wanted.
+numbers alone (`1 - beta`), is known once a call, in double precision. A condition that is known so
+chooses as Python does: what stands in the branch that is not taken is no part of the value, nor of
+a gradient, as in `x if weight is None else x / weight`; one of elements chooses between two values,
+as torch.where does. A tensor that may be missing stands only where it is given. Of several results
+each has an expression, in a list; an argument `bool[N] output_mask` says which of N are wanted.
 
 ```yaml
 - func: rotate(Tensor x, Tensor y, Tensor angle) -> (Tensor, Tensor)

@@ -42,6 +42,8 @@ _RUNS = {
     "Autograd": Runs.AUTOGRAD,
 }
 
+_MISSING = 1  # what nothing asks for: by which integers may be divided
+
 
 def fused_plan(
     expressions: Expressions,
@@ -96,7 +98,7 @@ def _inputs(expressions: Expressions, read: frozenset[Tree]) -> Iterator[FusedIn
             is_of_row = name in (expressions.of_rows or ())
             whole = OfRow(name) if is_of_row else Name(name)
             for tree in [part for part in slices if part.name == name] or [whole]:
-                yield FusedInput(name, tree, label(name), kind == "tensor?", 0)
+                yield FusedInput(name, tree, label(name), kind == "tensor?", _MISSING)
 
 
 def _with_defaults(

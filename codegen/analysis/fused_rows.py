@@ -90,7 +90,7 @@ class _Rows:
         found: set[Tree] = set()
         for part in self.row_parts:
             is_element = isinstance(part, Call) and part.function == ELEMENT
-            has_some = isinstance(part, Call) and any(inner in found for inner in _needed(part))
+            has_some = any(inner in found for inner in _needed(part))
             if (is_element or has_some) and part not in slots and not _is_reduction(part):
                 found.add(part)
         return found

@@ -13,9 +13,10 @@ the tangent of a reduction is the sum of what its formula gives for the tangents
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
 
+from .branches import Branch, added, is_known
 from .constants import chosen, computed, joined, negated
 from .extents import Extent, extent, extents
 from .functions import expanded, functions, joined_rows, makes_result, pieces
@@ -42,45 +43,54 @@ _ONE, _ZERO = Number(1), Number(0)
 
 
 @dataclass(frozen=True)
-class Rows:
-    """What is known of rows: the kinds of arguments, and which have one number for each row."""
+class Arguments:
+    """The kinds of arguments, without which they are tensors. of_rows: which have one number for
+    each row; None: there are no rows."""
 
-    kinds: Mapping[str, str]
-    names: Set[str] = frozenset()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    of_rows: Set[str] | None = None
+
+    @property
+    def has_rows(self) -> bool:
+        return self.of_rows is not None
 
     def named(self, name: str) -> Tree:
-        return OfRow(name) if name in self.names else Name(name)
+        return OfRow(name) if name in (self.of_rows or ()) else Name(name)
 
 
 def gradients(
-    results: Mapping[str, Tree], names: Iterable[str], rows: Rows | None = None
+    results: Mapping[str, Tree], names: Iterable[str], known: Arguments = Arguments()
 ) -> dict[str, Tree | None]:
     """The gradient to each name, of results whose own gradients are names: `results` are
-    expressions by those. None where nothing depends on it. rows: None where there are none."""
-    named = rows.named if rows else Name
+    expressions by those. None where nothing depends on it."""
     order = in_order(*results.values())
-    extent_of = extents(rows.kinds, *results.values()) if rows else {}
-    of: dict[Tree, Tree] = {}
-    of_elements: dict[Tree, Tree] = {}  # for what rows have, the gradients of elements
+    extent_of = extents(known.kinds, *results.values()) if known.has_rows else {}
+    of: dict[Tree, Branch] = {}
+    of_elements: dict[Tree, Branch] = {}  # for what rows have, the gradients of elements
     for name, result in results.items():
-        for piece, grad in _of_pieces(result, named(name)):
-            _add(of, piece, grad)
+        for piece, grad in _of_pieces(result, known.named(name)):
+            _add(of, piece, Branch(grad))
     for part in reversed(order):
-        if rows and part in of_elements:
-            _add(of, part, simplified(sum_of(of_elements[part], rows.kinds)))
+        if part in of_elements:
+            _add(of, part, _of_sum(of_elements[part], known))
         grad = of.get(part)
         if grad is not None:
-            for inner, value in _inner_gradients(part, grad):
-                is_less = rows is not None and extent_of[inner] < extent_of[part]
+            for inner, value in _inner_gradients(part, grad, known):
+                is_less = known.has_rows and extent_of[inner] < extent_of[part]
                 is_of_elements = is_less and extent_of[part] is Extent.ELEMENT
                 _add(of_elements if is_of_elements else of, inner, value)
     slices = slices_of(results.values())
     found: dict[str, Tree | None] = {}
     for name in names:
-        own = [_of_argument(of.get(part), part, rows) for part in slices.get(name, [named(name)])]
+        whole = slices.get(name, [known.named(name)])
+        own = [_of_argument(of.get(part), part, known) for part in whole]
         is_any = any(grad is not None for grad in own)
         found[name] = joined_rows([grad or _ZERO for grad in own]) if is_any else None
     return found
+
+
+def _of_sum(grad: Branch, known: Arguments) -> Branch:
+    return Branch(simplified(sum_of(grad.value, known.kinds)), grad.when)
 
 
 def slices_of(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
@@ -101,40 +111,61 @@ def _of_pieces(result: Tree, grad: Tree) -> Iterable[tuple[Tree, Tree]]:
                 yield piece, Slice(grad.name, index, len(found))
 
 
-def _of_argument(grad: Tree | None, name: Tree, rows: Rows | None) -> Tree | None:
+def _of_argument(grad: Branch | None, name: Tree, known: Arguments) -> Tree | None:
     """A gradient for each element of an argument that has some."""
-    if grad is None or rows is None or isinstance(name, OfRow):
-        return grad
-    is_row = extent(grad, rows.kinds) is Extent.ELEMENT
-    return grad if is_row else expanded(grad, name)
+    if grad is None:
+        return None
+    whole = grad.everywhere()
+    if not known.has_rows or isinstance(name, OfRow):
+        return whole
+    is_row = extent(whole, known.kinds) is Extent.ELEMENT
+    return whole if is_row else expanded(whole, name)
 
 
-def tangent(result: Tree, tangents: Mapping[str, Tree], rows: Rows | None = None) -> Tree | None:
+def tangent(
+    result: Tree, tangents: Mapping[str, Tree], known: Arguments = Arguments()
+) -> Tree | None:
     """The tangent of a result, by those of the arguments that have one; None where it has none."""
-    named = rows.named if rows else Name
     result = without(result, "row")  # whose formulas are those of gradients
-    of: dict[Tree, Tree] = {}
+    of: dict[Tree, Branch] = {}
     slices = slices_of([result])
     for name, value in tangents.items():
-        for part in slices.get(name, [named(name)]):
-            of[part] = _sliced(value, part) if isinstance(part, Slice) else value
+        for part in slices.get(name, [known.named(name)]):
+            of[part] = _given(_sliced(value, part) if isinstance(part, Slice) else value)
     for part in in_order(result):
         if isinstance(part, Choice):
-            then, other = of.get(part.then), of.get(part.other)
-            if then is not None or other is not None:
-                of[part] = Choice(part.condition, then or _ZERO, other or _ZERO)
+            for value in _chosen_tangents(part, of, known):
+                _add(of, part, value)
         elif isinstance(part, Call) and not makes_result(part):
             for index, inner in enumerate(part.arguments):
                 given = of.get(inner)
                 formula = _formula(part.function, index) if given is not None else None
                 if formula is not None and given is not None:
-                    value = _applied(formula, part, given)
-                    if rows and functions()[part.function].is_reduction:
-                        value = simplified(sum_of(value, rows.kinds))
-                    _add(of, part, value)
+                    value = Branch(_applied(formula, part, given.value), given.when)
+                    is_sum = known.has_rows and functions()[part.function].is_reduction
+                    _add(of, part, _of_sum(value, known) if is_sum else value)
     own = [of.get(piece) for piece in pieces(result)]
     is_any = any(value is not None for value in own)
-    return joined_rows([value or _ZERO for value in own]) if is_any else None
+    return joined_rows([v.everywhere() if v else _ZERO for v in own]) if is_any else None
+
+
+def _given(value: Tree) -> Branch:
+    """A tangent that may be missing, which then is no part of a sum."""
+    if isinstance(value, Choice) and value.then == _ZERO:
+        return Branch(value.other, negated(value.condition))
+    return Branch(value)
+
+
+def _chosen_tangents(part: Choice, of: Mapping[Tree, Branch], known: Arguments) -> Iterator[Branch]:
+    then, other = of.get(part.then), of.get(part.other)
+    if is_known(part.condition, known.kinds):
+        if then is not None:
+            yield then.within(part.condition)
+        if other is not None:
+            yield other.within(negated(part.condition))
+    elif then is not None or other is not None:
+        both = (one.everywhere() if one else _ZERO for one in (then, other))
+        yield Branch(Choice(part.condition, *both))
 
 
 def _sliced(value: Tree, like: Slice) -> Tree:
@@ -143,25 +174,29 @@ def _sliced(value: Tree, like: Slice) -> Tree:
     return exchanged(value, {row: Slice(row.name, like.index, like.count) for row in rows})
 
 
-def _inner_gradients(part: Tree, grad: Tree) -> Iterable[tuple[Tree, Tree]]:
+def _inner_gradients(part: Tree, grad: Branch, known: Arguments) -> Iterator[tuple[Tree, Branch]]:
     """The gradients of what an expression is made of."""
-    if isinstance(part, Choice):
-        yield part.then, simplified(Choice(part.condition, grad, _ZERO))
-        yield part.other, simplified(Choice(part.condition, _ZERO, grad))
+    if isinstance(part, Choice) and is_known(part.condition, known.kinds):
+        yield part.then, grad.within(part.condition)
+        yield part.other, grad.within(negated(part.condition))
+    elif isinstance(part, Choice):
+        then, other = ((grad.value, _ZERO), (_ZERO, grad.value))
+        yield part.then, Branch(simplified(Choice(part.condition, *then)), grad.when)
+        yield part.other, Branch(simplified(Choice(part.condition, *other)), grad.when)
     elif isinstance(part, Call):
         for index, inner in enumerate(part.arguments):
             formula = _formula(part.function, index)
             if formula is not None and not _is_constant(inner):
-                yield inner, _applied(formula, part, grad)
+                yield inner, Branch(_applied(formula, part, grad.value), grad.when)
 
 
 def _is_constant(tree: Tree) -> bool:
     return not isinstance(tree, (Name, OfRow, Slice)) and not parts(tree)
 
 
-def _add(of: dict[Tree, Tree], part: Tree, value: Tree) -> None:
-    if value != _ZERO:
-        of[part] = Call("+", (of[part], value)) if part in of else value
+def _add(of: dict[Tree, Branch], part: Tree, value: Branch) -> None:
+    if value.value != _ZERO:
+        of[part] = added(of[part], value) if part in of else value
 
 
 @functools.cache

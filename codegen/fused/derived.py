@@ -20,7 +20,7 @@ from functools import partial
 
 from ..schema.parser import parse_schema
 from ..schema.schema import Schema
-from .derivatives import Rows, gradients, simplified, tangent
+from .derivatives import Arguments, gradients, simplified, tangent
 from .dtypes import Dtype, cast_is_smooth, dtype_of
 from .entries import MASK
 from .extents import Extent, extent
@@ -129,7 +129,7 @@ class _Deriving:
         if isinstance(result, Cast) and not cast_is_smooth(result):
             return False
         result = computed(result)
-        found = gradients({"": result}, self.tensors, self._rows({"": result}))
+        found = gradients({"": result}, self.tensors, self._known({"": result}))
         return any(tree is not None for tree in found.values())
 
     def _save_result(self, results: tuple[Tree, ...]) -> str | None:
@@ -151,13 +151,11 @@ class _Deriving:
         self.gradients = trees
         return self._given(name, results[0])
 
-    def _rows(self, results: Mapping[str, Tree] = {}) -> Rows | None:
-        """What is known of rows, and of the gradients of results."""
-        if not self.has_rows:
-            return None
+    def _known(self, results: Mapping[str, Tree] = {}) -> Arguments:
+        """The arguments, and the gradients of results."""
         kinds = {**self.all_kinds, **dict.fromkeys(results, "tensor")}
         of_rows = {name for name, tree in results.items() if self._is_of_rows(tree)}
-        return Rows(kinds, self.of_rows | of_rows)
+        return Arguments(kinds, self.of_rows | of_rows if self.has_rows else None)
 
     def _is_of_rows(self, tree: Tree) -> bool:
         """Whether rows have one number of a value, and not one for each element."""
@@ -185,13 +183,13 @@ class _Deriving:
     ) -> dict[str, Tree | None]:
         """The gradients of results whose own gradients have these names. Of several results each
         may have none, which then is no zero that anything is multiplied by."""
-        rows = self._rows()
+        known = self._known()
         if len(results) == 1:
-            return gradients(results, wanted, rows)
+            return gradients(results, wanted, known)
         wanted = list(wanted)
         found: dict[str, Tree | None] = dict.fromkeys(wanted)
         for grad, result in results.items():
-            for name, tree in gradients({grad: result}, wanted, rows).items():
+            for name, tree in gradients({grad: result}, wanted, known).items():
                 if tree is not None:
                     before = found[name]
                     part = by_pieces(partial(Choice, IsMissing(grad), _ZERO), tree)
@@ -257,16 +255,16 @@ class _Deriving:
             own = self._named(given)
             values[name] = own if is_there else Choice(IsMissing(given), _ZERO, own)
             arguments.append(f"Tensor{'' if is_there else '?'} {given}")
-        rows = self._rows()
+        known = self._known()
         zeros = (by_pieces(lambda _: _ZERO, tree) for tree in results)
         found = tuple(
-            simplified(tangent(tree, values, rows) or zero) for tree, zero in zip(results, zeros)
+            simplified(tangent(tree, values, known) or zero) for tree, zero in zip(results, zeros)
         )
         if self.has_rows:
             like = partial(as_rows, kinds=self.all_kinds)
             found = tuple(by_pieces(like, *both) for both in zip(found, results))
-        known = {n: given for n, given in tangents.items() if self.kinds.get(n) == "tensor"}
-        return with_tensors(found, results, self.all_kinds, known), arguments
+        for_arguments = {n: t for n, t in tangents.items() if self.kinds.get(n) == "tensor"}
+        return with_tensors(found, results, self.all_kinds, for_arguments), arguments
 
     def _rows_of(self, arguments: Iterable[str]) -> set[str]:
         """Those of some that have rows, which may be broadcast."""

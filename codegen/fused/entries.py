@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..errors import Errors
 from ..schema.schema import Argument, Schema
 from ..spec.model import Expression, Operator
+from .branches import unguarded
 from .dtypes import Dtype, dtype_of, needed_for_all
 from .extents import Extent, extents
 from .functions import computed, joins, makes_result, size_of
@@ -75,6 +76,8 @@ def expressions_of(operator: Operator, errors: Errors) -> Expressions | None:
         return None
     trees = tuple(tree for tree in results if tree is not None)
     _check_unused(operator, trees, mask, errors)
+    for line, tree in zip(lines_of(operator), trees):
+        _check_missing(operator, line, unguarded(tree, kinds), errors)
     if operator.rows:
         _check_rows(operator, trees, kinds, errors)
     if errors.count > before:
@@ -193,6 +196,18 @@ def _read(
         hint = "between [ and ] a comma ends an expression: quote it, or begin a line with '-'"
         errors.add(line.at(mistake.offset), mistake.message, mistake.hint or hint * is_cut or None)
         return None
+
+
+def _check_missing(
+    operator: Operator, line: Expression, needed: Iterable[str], errors: Errors
+) -> None:
+    """What may be missing is not asked for where it is."""
+    lines = [line, *(local for _, local in operator.let)]
+    for name in needed:
+        uses = ((own, re.search(rf"\b{name}\b(?! +is\b)", own.text)) for own in lines)
+        own, use = next(((own, use) for own, use in uses if use), (line, None))
+        hint = f"write what stands for it, '1 if {name} is None else {name}'"
+        errors.add(own.at(use.start() if use else 0), f"'{name}' may be missing here", hint)
 
 
 def _check_unused(

@@ -64,6 +64,11 @@ class Function:
         return self.is_reduction or self.makes_row or self.makes_result
 
     @property
+    def takes_sizes(self) -> bool:
+        """Whether of its second argument it asks the sizes only."""
+        return self.kind in ("copies", "sizes", "total")
+
+    @property
     def makes_result(self) -> bool:
         """Whether nothing is computed of what it makes."""
         return self.kind in ("pieces", "cast", "total")

@@ -220,8 +220,11 @@ def _written(tree: Tree, made: dict[Tree, tuple[str, int]]) -> tuple[str, int]:
     if level is None:
         return f"{tree.function}({', '.join(made[a][0] for a in tree.arguments)})", _ATOM
     if len(tree.arguments) == 1:
+        (argument,) = tree.arguments
+        if tree.function == "not" and isinstance(argument, IsMissing):
+            return f"{argument.name} is not None", _LEVELS["<"]
         sign = "-" if tree.function == "-x" else f"{tree.function} "
-        return f"{sign}{within(tree.arguments[0], level)}", level
+        return f"{sign}{within(argument, level)}", level
     left, right = tree.arguments
     is_right_bound = tree.function == "**"
     first = within(left, level + (is_right_bound or level == _LEVELS["<"]))

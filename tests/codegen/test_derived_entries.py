@@ -77,18 +77,18 @@ class DerivedEntries(TestCase):
 - func: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:1
   pointwise:
     - (grad_output * (1 if gate is None else sigmoid(gate)) if x > 0 else 0) + (0 if x > 0 else grad_output * (1 if gate is None else sigmoid(gate))) * (1 - slope)
-    - (0 if gate is None else grad_output * (x if x > 0 else (1 - slope) * x)) * (1 - sigmoid(gate)) * sigmoid(gate)
+    - 0 if gate is None else grad_output * (x if x > 0 else (1 - slope) * x) * (1 - sigmoid(gate)) * sigmoid(gate)
   doc: Gradients of ``gated`` for ``x``, ``gate``.
 
 - func: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)  # n.yaml:1
   pointwise:
-    - (0 if grad_x is None else ((0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) * (1 if gate is None else sigmoid(gate))) + (0 if grad_gate is None else (0 if gate is None else grad_gate * sigmoid(gate) * (1 - sigmoid(gate))) * (x if x > 0 else (1 - slope) * x))
-    - 0 if grad_gate is None else ((0 if gate is None else grad_gate * sigmoid(gate) * (1 - sigmoid(gate))) * grad_output if x > 0 else 0) + (0 if x > 0 else (0 if gate is None else grad_gate * sigmoid(gate) * (1 - sigmoid(gate))) * grad_output) * (1 - slope)
-    - (0 if grad_x is None else (0 if gate is None else ((0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) * grad_output) * (1 - sigmoid(gate)) * sigmoid(gate)) + (0 if grad_gate is None else (grad_gate * ((0 if gate is None else grad_output * (x if x > 0 else (1 - slope) * x)) * (1 - sigmoid(gate))) + -(grad_gate * sigmoid(gate) * (0 if gate is None else grad_output * (x if x > 0 else (1 - slope) * x)))) * (1 - sigmoid(gate)) * sigmoid(gate))
+    - (0 if grad_x is None else ((0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) * (1 if gate is None else sigmoid(gate))) + (0 if grad_gate is None else 0 if gate is None else grad_gate * sigmoid(gate) * (1 - sigmoid(gate)) * (x if x > 0 else (1 - slope) * x))
+    - 0 if grad_gate is None else 0 if gate is None else (grad_gate * sigmoid(gate) * (1 - sigmoid(gate)) * grad_output if x > 0 else 0) + (0 if x > 0 else grad_gate * sigmoid(gate) * (1 - sigmoid(gate)) * grad_output) * (1 - slope)
+    - (0 if grad_x is None else 0 if gate is None else ((0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) * grad_output * (1 - sigmoid(gate)) * sigmoid(gate)) + (0 if grad_gate is None else 0 if gate is None else (grad_gate * (grad_output * (x if x > 0 else (1 - slope) * x) * (1 - sigmoid(gate))) + -(grad_gate * sigmoid(gate) * (grad_output * (x if x > 0 else (1 - slope) * x)))) * (1 - sigmoid(gate)) * sigmoid(gate))
   doc: Gradients of ``gated_backward`` for ``grad_output``, ``x``, ``gate``.
 
 - func: gated_jvp(Tensor x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope) -> Tensor  # n.yaml:1
-  pointwise: (x_tangent if x > 0 else x_tangent * (1 - slope)) * (1 if gate is None else sigmoid(gate)) + (0 if gate is None else (0 if gate_tangent is None else gate_tangent) * (1 - sigmoid(gate)) * sigmoid(gate)) * (x if x > 0 else (1 - slope) * x)
+  pointwise: (x_tangent if x > 0 else x_tangent * (1 - slope)) * (1 if gate is None else sigmoid(gate)) + (gate_tangent * (1 - sigmoid(gate)) * sigmoid(gate) * (x if x > 0 else (1 - slope) * x) if gate_tangent is not None and gate is not None else 0)
   doc: Tangent of ``gated`` in the direction ``x_tangent``, ``gate_tangent``.
 """,
         )
@@ -131,14 +131,14 @@ namespace expressions {
 //     output_mask) -> (Tensor, Tensor)
 //   (grad_output * (1 if gate is None else sigmoid(gate)) if x > 0 else 0) + (0 if x > 0 else
 //     grad_output * (1 if gate is None else sigmoid(gate))) * (1 - slope)
-//   (0 if gate is None else grad_output * (x if x > 0 else (1 - slope) * x)) * (1 - sigmoid(gate))
-//     * sigmoid(gate)
+//   0 if gate is None else grad_output * (x if x > 0 else (1 - slope) * x) * (1 - sigmoid(gate)) *
+//     sigmoid(gate)
 struct gated_backward {
   static constexpr auto name = "golden::gated_backward";
   static constexpr size_t inputs = 3, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 2, returns = 2;
   static constexpr const char* input_names[] = {"grad_output", "x", "gate"};
-  static constexpr double defaults[] = {0, 0, 0};
+  static constexpr double defaults[] = {1, 1, 1};
   static constexpr ::torchext::fused::Rule common = {
       7, 0, ::torchext::fused::Category::kFloat, false};
   static constexpr ::torchext::fused::Rule rules[] = {
@@ -170,10 +170,10 @@ struct gated_backward {
       const V v8 = F::multiply(given.numbers[0], given.inputs[1]);
       const V v9 = F::choose(v0, given.inputs[1], v8);
       const V v10 = F::multiply(given.inputs[0], v9);
-      const V v11 = !given.has[2] ? F::number(int64_t(0)) : v10;
-      const V v12 = F::subtract(F::number(int64_t(1)), v1);
-      const V v13 = F::multiply(v11, v12);
-      const V v14 = F::multiply(v13, v1);
+      const V v11 = F::subtract(F::number(int64_t(1)), v1);
+      const V v12 = F::multiply(v10, v11);
+      const V v13 = F::multiply(v12, v1);
+      const V v14 = !given.has[2] ? F::number(int64_t(0)) : v13;
       results[1] = v14;
     }
   }
@@ -182,23 +182,22 @@ struct gated_backward {
 // n.yaml:1: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x,
 //     Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
 //   (0 if grad_x is None else ((0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) *
-//     (1 if gate is None else sigmoid(gate))) + (0 if grad_gate is None else (0 if gate is None
-//     else grad_gate * sigmoid(gate) * (1 - sigmoid(gate))) * (x if x > 0 else (1 - slope) * x))
-//   0 if grad_gate is None else ((0 if gate is None else grad_gate * sigmoid(gate) * (1 -
-//     sigmoid(gate))) * grad_output if x > 0 else 0) + (0 if x > 0 else (0 if gate is None else
-//     grad_gate * sigmoid(gate) * (1 - sigmoid(gate))) * grad_output) * (1 - slope)
-//   (0 if grad_x is None else (0 if gate is None else ((0 if x > 0 else grad_x * (1 - slope)) +
-//     (grad_x if x > 0 else 0)) * grad_output) * (1 - sigmoid(gate)) * sigmoid(gate)) + (0 if
-//     grad_gate is None else (grad_gate * ((0 if gate is None else grad_output * (x if x > 0 else
-//     (1 - slope) * x)) * (1 - sigmoid(gate))) + -(grad_gate * sigmoid(gate) * (0 if gate is None
-//     else grad_output * (x if x > 0 else (1 - slope) * x)))) * (1 - sigmoid(gate)) *
-//     sigmoid(gate))
+//     (1 if gate is None else sigmoid(gate))) + (0 if grad_gate is None else 0 if gate is None else
+//     grad_gate * sigmoid(gate) * (1 - sigmoid(gate)) * (x if x > 0 else (1 - slope) * x))
+//   0 if grad_gate is None else 0 if gate is None else (grad_gate * sigmoid(gate) * (1 -
+//     sigmoid(gate)) * grad_output if x > 0 else 0) + (0 if x > 0 else grad_gate * sigmoid(gate) *
+//     (1 - sigmoid(gate)) * grad_output) * (1 - slope)
+//   (0 if grad_x is None else 0 if gate is None else ((0 if x > 0 else grad_x * (1 - slope)) +
+//     (grad_x if x > 0 else 0)) * grad_output * (1 - sigmoid(gate)) * sigmoid(gate)) + (0 if
+//     grad_gate is None else 0 if gate is None else (grad_gate * (grad_output * (x if x > 0 else (1
+//     - slope) * x) * (1 - sigmoid(gate))) + -(grad_gate * sigmoid(gate) * (grad_output * (x if x >
+//     0 else (1 - slope) * x)))) * (1 - sigmoid(gate)) * sigmoid(gate))
 struct gated_double_backward {
   static constexpr auto name = "golden::gated_double_backward";
   static constexpr size_t inputs = 5, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 3, returns = 3;
   static constexpr const char* input_names[] = {"grad_x", "grad_gate", "grad_output", "x", "gate"};
-  static constexpr double defaults[] = {0, 0, 0, 0, 0};
+  static constexpr double defaults[] = {1, 1, 1, 1, 1};
   static constexpr ::torchext::fused::Rule common = {
       31, 0, ::torchext::fused::Category::kFloat, false};
   static constexpr ::torchext::fused::Rule rules[] = {
@@ -225,35 +224,35 @@ struct gated_double_backward {
     const V v6 = F::multiply(given.inputs[1], v5);
     const V v7 = F::subtract(F::number(int64_t(1)), v5);
     const V v8 = F::multiply(v6, v7);
-    const V v9 = !given.has[4] ? F::number(int64_t(0)) : v8;
-    const V v10 = F::multiply(given.numbers[0], given.inputs[3]);
-    const V v11 = F::choose(v0, given.inputs[3], v10);
+    const V v9 = F::multiply(given.numbers[0], given.inputs[3]);
+    const V v10 = F::choose(v0, given.inputs[3], v9);
     if (given.wanted[0]) {
-      const V v12 = !given.has[4] ? F::number(int64_t(1)) : v5;
-      const V v13 = F::multiply(v4, v12);
-      const V v14 = !given.has[0] ? F::number(int64_t(0)) : v13;
-      const V v15 = F::multiply(v9, v11);
+      const V v11 = !given.has[4] ? F::number(int64_t(1)) : v5;
+      const V v12 = F::multiply(v4, v11);
+      const V v13 = !given.has[0] ? F::number(int64_t(0)) : v12;
+      const V v14 = F::multiply(v8, v10);
+      const V v15 = !given.has[4] ? F::number(int64_t(0)) : v14;
       const V v16 = !given.has[1] ? F::number(int64_t(0)) : v15;
-      const V v17 = F::add(v14, v16);
+      const V v17 = F::add(v13, v16);
       results[0] = v17;
     }
     if (given.wanted[1]) {
-      const V v18 = F::multiply(v9, given.inputs[2]);
+      const V v18 = F::multiply(v8, given.inputs[2]);
       const V v19 = F::choose(v0, v18, F::number(int64_t(0)));
       const V v20 = F::choose(v0, F::number(int64_t(0)), v18);
       const V v21 = F::multiply(v20, given.numbers[0]);
       const V v22 = F::add(v19, v21);
-      const V v23 = !given.has[1] ? F::number(int64_t(0)) : v22;
-      results[1] = v23;
+      const V v23 = !given.has[4] ? F::number(int64_t(0)) : v22;
+      const V v24 = !given.has[1] ? F::number(int64_t(0)) : v23;
+      results[1] = v24;
     }
     if (given.wanted[2]) {
-      const V v24 = F::multiply(v4, given.inputs[2]);
-      const V v25 = !given.has[4] ? F::number(int64_t(0)) : v24;
+      const V v25 = F::multiply(v4, given.inputs[2]);
       const V v26 = F::multiply(v25, v7);
       const V v27 = F::multiply(v26, v5);
-      const V v28 = !given.has[0] ? F::number(int64_t(0)) : v27;
-      const V v29 = F::multiply(given.inputs[2], v11);
-      const V v30 = !given.has[4] ? F::number(int64_t(0)) : v29;
+      const V v28 = !given.has[4] ? F::number(int64_t(0)) : v27;
+      const V v29 = !given.has[0] ? F::number(int64_t(0)) : v28;
+      const V v30 = F::multiply(given.inputs[2], v10);
       const V v31 = F::multiply(v30, v7);
       const V v32 = F::multiply(given.inputs[1], v31);
       const V v33 = F::multiply(v6, v30);
@@ -261,24 +260,25 @@ struct gated_double_backward {
       const V v35 = F::add(v32, v34);
       const V v36 = F::multiply(v35, v7);
       const V v37 = F::multiply(v36, v5);
-      const V v38 = !given.has[1] ? F::number(int64_t(0)) : v37;
-      const V v39 = F::add(v28, v38);
-      results[2] = v39;
+      const V v38 = !given.has[4] ? F::number(int64_t(0)) : v37;
+      const V v39 = !given.has[1] ? F::number(int64_t(0)) : v38;
+      const V v40 = F::add(v29, v39);
+      results[2] = v40;
     }
   }
 };
 
 // n.yaml:1: gated_jvp(Tensor x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope)
 //     -> Tensor
-//   (x_tangent if x > 0 else x_tangent * (1 - slope)) * (1 if gate is None else sigmoid(gate)) + (0
-//     if gate is None else gate_tangent * (1 - sigmoid(gate)) * sigmoid(gate)) * (x if x > 0 else
-//     (1 - slope) * x)
+//   (x_tangent if x > 0 else x_tangent * (1 - slope)) * (1 if gate is None else sigmoid(gate)) +
+//     (gate_tangent * (1 - sigmoid(gate)) * sigmoid(gate) * (x if x > 0 else (1 - slope) * x) if
+//     gate_tangent is not None and gate is not None else 0)
 struct gated_jvp {
   static constexpr auto name = "golden::gated_jvp";
   static constexpr size_t inputs = 4, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 1, returns = 1;
   static constexpr const char* input_names[] = {"x_tangent", "gate_tangent", "x", "gate"};
-  static constexpr double defaults[] = {0, 0, 0, 0};
+  static constexpr double defaults[] = {1, 1, 1, 1};
   static constexpr ::torchext::fused::Rule common = {
       15, 0, ::torchext::fused::Category::kFloat, false};
   static constexpr ::torchext::fused::Rule rules[] = {
@@ -303,10 +303,10 @@ struct gated_jvp {
     const V v6 = F::subtract(F::number(int64_t(1)), v3);
     const V v7 = F::multiply(given.inputs[1], v6);
     const V v8 = F::multiply(v7, v3);
-    const V v9 = !given.has[3] ? F::number(int64_t(0)) : v8;
-    const V v10 = F::multiply(given.numbers[0], given.inputs[2]);
-    const V v11 = F::choose(v0, given.inputs[2], v10);
-    const V v12 = F::multiply(v9, v11);
+    const V v9 = F::multiply(given.numbers[0], given.inputs[2]);
+    const V v10 = F::choose(v0, given.inputs[2], v9);
+    const V v11 = F::multiply(v8, v10);
+    const V v12 = (!(!given.has[1]) && !(!given.has[3])) ? v11 : F::number(int64_t(0));
     const V v13 = F::add(v5, v12);
     results[0] = v13;
   }
@@ -319,7 +319,7 @@ struct gated {
   static constexpr size_t inputs = 2, scalars = 2, numbers = 2;
   static constexpr size_t conditions = 0, results = 1, returns = 1;
   static constexpr const char* input_names[] = {"x", "gate"};
-  static constexpr double defaults[] = {0, 0};
+  static constexpr double defaults[] = {1, 1};
   static constexpr ::torchext::fused::Rule common = {
       3, 2, ::torchext::fused::Category::kFloat, false};
   static constexpr ::torchext::fused::Rule rules[] = {
@@ -538,13 +538,13 @@ namespace fused = torchext::fused;
 
 - func: rms_norm_double_backward(Tensor? grad_input, Tensor? grad_weight, Tensor grad_output, Tensor input, Tensor? weight, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)  # n.yaml:1
   rows:
-    - sum_to_size((0 if grad_input is None else (2 * sum(grad_input * input) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * input + grad_input * rsqrt(mean(input ** 2) + eps)) * (1 if weight is None else weight)) + (0 if grad_weight is None else (0 if weight is None else grad_weight) * (input * rsqrt(mean(input ** 2) + eps))), grad_output)
-    - sum_to_size((0 if grad_input is None else grad_input * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n) * 2 + 2 * sum(grad_input * input) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * (grad_output * (1 if weight is None else weight)) + -0.5 * (2 * sum(grad_input * input) / n * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input)) * (3 * rsqrt(mean(input ** 2) + eps) ** 2) + sum(grad_input * (grad_output * (1 if weight is None else weight)))) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)) + (0 if grad_weight is None else (0 if weight is None else grad_weight) * grad_output * rsqrt(mean(input ** 2) + eps) + -0.5 * sum((0 if weight is None else grad_weight) * grad_output * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)), input)
+    - sum_to_size((0 if grad_input is None else (2 * sum(grad_input * input) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * input + grad_input * rsqrt(mean(input ** 2) + eps)) * (1 if weight is None else weight)) + (0 if grad_weight is None else 0 if weight is None else grad_weight * (input * rsqrt(mean(input ** 2) + eps))), grad_output)
+    - sum_to_size((0 if grad_input is None else grad_input * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n) * 2 + 2 * sum(grad_input * input) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * (grad_output * (1 if weight is None else weight)) + -0.5 * (2 * sum(grad_input * input) / n * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input)) * (3 * rsqrt(mean(input ** 2) + eps) ** 2) + sum(grad_input * (grad_output * (1 if weight is None else weight)))) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)) + (0 if grad_weight is None else 0 if weight is None else grad_weight * grad_output * rsqrt(mean(input ** 2) + eps) + -0.5 * sum(grad_weight * grad_output * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)), input)
     - sum_to_size(0 if grad_input is None else 0 if weight is None else (2 * sum(grad_input * input) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * input + grad_input * rsqrt(mean(input ** 2) + eps)) * grad_output, weight)
   doc: Gradients of ``rms_norm_backward`` for ``grad_output``, ``input``, ``weight``.
 
 - func: rms_norm_jvp(Tensor input_tangent, Tensor? weight_tangent, Tensor input, Tensor? weight, float eps) -> Tensor  # n.yaml:1
-  rows: (input_tangent * rsqrt(mean(input ** 2) + eps) + -0.5 * (2 * sum(input_tangent * input) / n) * rsqrt(mean(input ** 2) + eps) ** 3 * input) * (1 if weight is None else weight) + (0 if weight is None else 0 if weight_tangent is None else weight_tangent) * (input * rsqrt(mean(input ** 2) + eps))
+  rows: (input_tangent * rsqrt(mean(input ** 2) + eps) + -0.5 * (2 * sum(input_tangent * input) / n) * rsqrt(mean(input ** 2) + eps) ** 3 * input) * (1 if weight is None else weight) + (weight_tangent * (input * rsqrt(mean(input ** 2) + eps)) if weight_tangent is not None and weight is not None else 0)
   doc: Tangent of ``rms_norm`` in the direction ``input_tangent``, ``weight_tangent``.
 
 - func: cross_entropy_backward(Tensor grad_output, Tensor input, Tensor target, int ignore_index) -> Tensor  # n.yaml:4

@@ -10,7 +10,8 @@ from codegen.fused.functions import functions
 from codegen.fused.reading import read
 from codegen.fused.tree import Call, Name, Number, names, text
 
-KINKS = [-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]
+KINKS = [-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, 0.1, 1e-200, -1e-200]
+KINKS += [float("inf"), -float("inf"), float("nan")]
 BELOW_ONE = {"asin", "acos", "atanh"}
 FROM_ONE = {"acosh"}
 POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt", "log1p", "reciprocal"}

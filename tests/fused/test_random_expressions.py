@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import EXPRESSIONS, NAMES, ROWS
 from torch_values import value_of
 
-from codegen.fused.derivatives import Rows, gradients, tangent
+from codegen.fused.derivatives import Arguments, gradients, tangent
 from codegen.fused.extents import Extent, extent
 from codegen.fused.functions import pieces
 from codegen.fused.reading import Mistake, read
@@ -168,7 +168,7 @@ def test_values_and_derivatives_of_rows_are_autograds(expression):
     assert read(text(tree), ROW_KINDS, of_rows=OF_ROWS) == tree
     more = {f"{n}_t": "tensor" for n in "xyzs"}
     is_row = extent(tree, ROW_KINDS) is Extent.ROW
-    rows = Rows(
+    rows = Arguments(
         {**ROW_KINDS, **more, "grad": "tensor"}, OF_ROWS | {"s_t"} | ({"grad"} if is_row else set())
     )
     compare_rows(tree, rows, of_rows())

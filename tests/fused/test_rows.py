@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_values import value_of
 
-from codegen.fused.derivatives import Rows, gradients, tangent
+from codegen.fused.derivatives import Arguments, gradients, tangent
 from codegen.fused.extents import Extent, extent
 from codegen.fused.functions import computed_as, functions, pieces
 from codegen.fused.reading import Mistake, names_of_rows, read
@@ -61,7 +61,7 @@ def gradients_of(tree, given):
         result = result.squeeze(-1) if result.shape[-1] == 1 else result[..., 0]
     grad = torch.randn_like(result)
     expected = torch.autograd.grad(result, list(leaves.values()), grad, allow_unused=True)
-    found = gradients({"grad": tree}, wanted, Rows(kinds, of_rows))
+    found = gradients({"grad": tree}, wanted, Arguments(kinds, of_rows))
     return {n: (found[n], value) for n, value in zip(wanted, expected)}, grad
 
 
@@ -126,7 +126,7 @@ def test_the_tangent_is_autograds(expression):
     directions = {f"{name}_t": torch.randn_like(given[name]) for name in wanted}
     kinds = {**KINDS, **dict.fromkeys(directions, "tensor")}
     of_rows = OF_ROWS | {"s_t"}
-    rows = Rows(kinds, of_rows)
+    rows = Arguments(kinds, of_rows)
     own = tangent(tree, {name: rows.named(f"{name}_t") for name in wanted}, rows)
 
     def value(*leaves):
@@ -159,7 +159,7 @@ def test_the_formula_of_a_reduction_is_torchs(name):
     given = {"x": x, "index": torch.tensor([1, 0, 4]), "n": 5, "grad": torch.randn(3).double()}
     leaf = x.clone().requires_grad_()
     value_of(tree, {**given, "x": leaf}).squeeze(-1).backward(given["grad"])
-    found = gradients({"grad": tree}, ["x"], Rows(kinds, frozenset({"index", "grad"})))["x"]
+    found = gradients({"grad": tree}, ["x"], Arguments(kinds, frozenset({"index", "grad"})))["x"]
     torch.testing.assert_close(value_of(found, given), leaf.grad)
 
 

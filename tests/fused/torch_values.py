@@ -2,6 +2,7 @@
 """What expressions are worth, computed with torch's own operators."""
 
 import functools
+import operator
 
 import torch
 from torch.nn import functional as F
@@ -26,10 +27,17 @@ FUNCTIONS = {
     "and": torch.logical_and, "or": torch.logical_or, "not": torch.logical_not,
     "log_sigmoid": F.logsigmoid, "silu": F.silu, "gelu": F.gelu, "mish": F.mish,
     "gelu_tanh": functools.partial(F.gelu, approximate="tanh"), "softplus": F.softplus,
+    "floor_divide": functools.partial(torch.div, rounding_mode="floor"),
     "hardswish": F.hardswish, "lerp": torch.lerp, "detach": torch.Tensor.detach,
     "broadcast_with": lambda x, like: torch.broadcast_tensors(x, like)[0],
 }  # fmt: skip
 
+
+# Conditions that are known before any element.
+OF_NUMBERS = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne, "and": operator.and_, "or": operator.or_, "not": operator.not_,
+}  # fmt: skip
 
 # Of rows, which stay dimensions.
 OF_ROWS = {
@@ -60,6 +68,8 @@ def as_row(value, like):
 
 def called(name, values, like):
     """A function of the language, by torch's of this name."""
+    if name in OF_NUMBERS and not any(isinstance(v, torch.Tensor) for v in values):
+        return OF_NUMBERS[name](*values)
     if name == "cat":
         return torch.cat([as_row(value, like) for value in values], -1)
     if name in OF_ROWS:

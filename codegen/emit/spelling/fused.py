@@ -16,8 +16,10 @@ from ...fused.tree import (
     IsMissing,
     Name,
     Number,
+    OfRow,
     Tree,
     in_order,
+    names,
 )
 from ...plan.fused import FusedPlan, Shared
 
@@ -40,6 +42,7 @@ class Statements:
             self.words |= {Name(LENGTH): "given.length", positions(): "given.position"}
         for index, number in enumerate(plan.numbers):
             self.words[number.tree] = f"given.numbers[{index}]"
+        self.optional = {item.name for item in plan.inputs if item.is_optional}
         count = len(plan.inputs)
         self.conditions = {c.tree: f"given.has[{count + i}]" for i, c in enumerate(plan.conditions)}
         self.known = plan.known
@@ -81,8 +84,16 @@ class Statements:
         if name == "**" and isinstance(given[1], Number) and given[1].value in _POWERS:
             return _POWERS[given[1].value].format(self.number(given[0]))
         of = self.condition if joins_conditions(part) else self.number
-        words = ", ".join(of(argument) for argument in given)
-        return f"F::{functions()[name].cpp}({words})"
+        words = [of(argument) for argument in given]
+        if functions()[name].is_reduction and self.optional & {*names(given[0])}:
+            words[0] = f"F::row({words[0]}, {self._row()})"
+        return f"F::{functions()[name].cpp}({', '.join(words)})"
+
+    def _row(self) -> str:
+        """A row that is there, where others may be missing."""
+        items = enumerate(self.plan.inputs)
+        rows = (i for i, item in items if not (item.is_optional or isinstance(item.tree, OfRow)))
+        return f"given.inputs[{next(rows)}]"
 
     def _choice(self, part: Choice) -> str:
         of = self.condition if is_condition(part) else self.number

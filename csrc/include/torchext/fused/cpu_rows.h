@@ -126,8 +126,11 @@ class Rows {
   const bool* holds = holds_;
   const bool* has = has_;
 
-  /// The element of an input that an index chooses.
+  /// The element of an input that an index chooses; any number where one of them is missing.
   S element(size_t input, size_t of_index) const {
+    if (!has_[input] || !has_[of_index]) {
+      return 0;
+    }
     const int64_t chosen = index(of_index);
     TORCH_CHECK_INDEX(
         chosen >= 0 && chosen < call_.length,

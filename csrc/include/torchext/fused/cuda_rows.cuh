@@ -75,8 +75,11 @@ struct RowOnDevice {
     return static_cast<S>(*reinterpret_cast<const T*>(inputs[input]));
   }
 
-  /// The element of an input that an index chooses.
+  /// The element of an input that an index chooses; any number where one of them is missing.
   C10_DEVICE S element(size_t input, size_t of_index) const {
+    if (!has[input] || !has[of_index]) {
+      return 0;
+    }
     const int64_t chosen = index(of_index);
     CUDA_KERNEL_ASSERT(chosen >= 0 && chosen < call.length && "no place of the row");
     const int64_t at = call.is_same[input] ? 0 : chosen;

@@ -113,6 +113,29 @@ struct Primitives {
       return found != 0 && ((b < 0) != (found < 0)) ? static_cast<V>(found + b) : found;
     }
   }
+  /// The largest integer that is no more than the quotient, as Python has it: of floats what belongs
+  /// to the remainder, so that 1 by 0.1 is 9.
+  TORCHEXT_VALUE V floor_divide(V a, V b) {
+    if constexpr (is_real) {
+      if (b == 0) {
+        return a / b;
+      }
+      const V rest = ::fmod(a, b), whole = (a - rest) / b;
+      const V exact = rest != 0 && ((b < 0) != (rest < 0)) ? whole - 1 : whole;
+      const V found = ::floor(exact);
+      return exact == 0 ? ::copysign(V(0), a / b) : exact - found > V(0.5) ? found + 1 : found;
+    } else if constexpr (std::is_unsigned_v<V>) {
+      check_divisor(b);
+      return b == 0 ? V(0) : static_cast<V>(a / b);
+    } else {
+      check_divisor(b);
+      if (b == 0 || b == -1) { // the least integer by -1 wraps around
+        return b == 0 ? V(0) : static_cast<V>(0 - static_cast<std::make_unsigned_t<V>>(a));
+      }
+      const bool is_less = a % b != 0 && ((b < 0) != (a < 0));
+      return static_cast<V>(a / b - (is_less ? 1 : 0));
+    }
+  }
   TORCHEXT_VALUE V pow(V a, V b) {
     if constexpr (is_real) {
       return ::pow(a, b);

@@ -4,6 +4,7 @@
 // compilers, on devices without a kernel, and where it is differentiated a third time.
 #pragma once
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
 #include <ATen/ops/full.h>
 #include <torchext/fused/functions.h>
@@ -122,6 +123,7 @@ struct Functions<Value> {
   TORCHEXT_BINARY(multiply, at::mul)
   TORCHEXT_BINARY(divide, at::div)
   TORCHEXT_BINARY(remainder, at::remainder)
+  TORCHEXT_BINARY(floor_divide, divided)
   TORCHEXT_BINARY(pow, at::pow)
   TORCHEXT_CONDITIONS(both, at::logical_and)
   TORCHEXT_CONDITIONS(either, at::logical_or)
@@ -175,21 +177,34 @@ struct Functions<Value> {
 #undef TORCHEXT_CONDITIONS
 #undef TORCHEXT_UNARY
 
+  /// A row such as another, of what is a number where a tensor is missing.
+  static V row(const V& a, const V& like) {
+    return a.is_number() ? V(a.tensor_beside(like.tensor()).expand_as(like.tensor())) : a;
+  }
+
   // Of rows, which stay dimensions.
   static V sum(const V& a) {
-    return at::sum(row(a), -1, /*keepdim=*/true);
+    return at::sum(a.tensor(), -1, /*keepdim=*/true);
   }
   static V amax(const V& a) {
-    return at::amax(row(a), -1, /*keepdim=*/true);
+    return at::amax(a.tensor(), -1, /*keepdim=*/true);
   }
   static V amin(const V& a) {
-    return at::amin(row(a), -1, /*keepdim=*/true);
+    return at::amin(a.tensor(), -1, /*keepdim=*/true);
   }
-  /// NaN where the index is no place of the row.
+  /// NaN where the index is no place of the row, or is missing.
   static V gather(const V& row, const V& index) {
-    const at::Tensor& all = row.tensor();
-    const c10::SymInt length = all.sym_size(-1);
-    const at::Tensor at = index.tensor();
+    if (index.is_number()) {
+      return at::Scalar(std::numeric_limits<double>::quiet_NaN());
+    }
+    const c10::SymInt length = row.tensor().sym_size(-1);
+    auto sizes = at::infer_size_symint(
+        row.tensor().sym_sizes().slice(0, row.tensor().dim() - 1),
+        index.tensor().sym_sizes().slice(0, index.tensor().dim() - 1));
+    sizes.push_back(1);
+    const at::Tensor at = index.tensor().expand_symint(sizes);
+    sizes.back() = length;
+    const at::Tensor all = row.tensor().expand_symint(sizes);
     const at::Tensor is_place = at.ge(0).logical_and(at.lt(at::Scalar(length)));
     const at::Tensor chosen = all.gather(-1, at::where(is_place, at, 0));
     return at::where(is_place, chosen, std::numeric_limits<double>::quiet_NaN());
@@ -255,12 +270,10 @@ struct Functions<Value> {
   }
 
  private:
-  static const at::Tensor& row(const V& a) {
-    TORCH_CHECK_NOT_IMPLEMENTED(
-        !a.is_number(),
-        "a row that is one number where a tensor is missing is reduced by kernels only; "
-        "expand_as(..., x) makes a row of it");
-    return a.tensor();
+  /// Not at::floor_divide, which has no gradient, not even zeros.
+  template <typename B>
+  static at::Tensor divided(const at::Tensor& a, const B& b) {
+    return at::div(a, b, "floor");
   }
 
   static double real(const V& number) {

@@ -91,6 +91,16 @@ struct Primitives<at::vec::Vectorized<T>> {
     const V differs = (b < zero) ^ (found < zero);
     return V::blendv(found, found + b, differs & (found != zero));
   }
+  TORCHEXT_VALUE V floor_divide(V a, V b) {
+    const V zero(0), one(1), rest = a.fmod(b), whole = (a - rest) / b;
+    const V differs = ((b < zero) ^ (rest < zero)) & (rest != zero);
+    const V exact = V::blendv(whole, whole - one, differs);
+    const V below = exact.floor();
+    const V found = V::blendv(below, below + one, exact - below > V(0.5));
+    const V quotient = a / b;
+    return V::blendv(
+        V::blendv(found, zero.copysign(quotient), exact == zero), quotient, b == zero);
+  }
   TORCHEXT_VALUE V pow(V a, V b) {
     return a.pow(b);
   }
