@@ -11,6 +11,7 @@ import torch
 import written_with_torch as written
 from library_build import ROOT
 from torch.testing import assert_close, make_tensor
+from torch.utils._pytree import tree_map
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -168,6 +169,55 @@ def test_a_result_is_a_tensor_of_its_own(pointwisetest):
     found = pointwisetest.same(x)
     assert torch.equal(found, x)
     assert found.data_ptr() != x.data_ptr()
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled():
+    """So that no limit of recompilation sends a call to a kernel."""
+    torch._dynamo.reset()
+
+
+def first_of(batch):
+    return tree_map(lambda t: t[0], batch)
+
+
+PATHS = {
+    "kernel": lambda f: f,
+    "vmap": lambda f: lambda *x: first_of(torch.vmap(f)(*(t[None] for t in x))),
+    "compiled": lambda f: torch.compile(f, backend="aot_eager_decomp_partition"),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_result_is_another_one(pointwisetest, path):
+    x = torch.randn(3, 5)
+    first, second = PATHS[path](pointwisetest.doubled)(x)
+    first.add_(1)
+    assert_close(second, x * 2)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_what_is_more_exact_than_16_bits_is_not_rounded(pointwisetest, path, dtype):
+    """What does not decide on the dtype is computed in float32 as all is, and rounded once."""
+    x = torch.randn(40).to(dtype) / 1024
+    zero = torch.zeros((), dtype=dtype)
+    for a in (
+        torch.tensor(65536.0),
+        torch.tensor(0.1),
+        torch.tensor(100000),
+        torch.arange(40) * 9999,
+    ):
+        found = PATHS[path](pointwisetest.affine)(x, a, zero)
+        assert found.dtype == dtype
+        assert_close(found, (x.float() * a).to(dtype))
+    y = x.clone()
+    scale = torch.tensor(65536.0)
+    expected = (torch.nn.functional.silu(x.float()) * scale).to(dtype)
+    assert pointwisetest.swiglu_(y, scale) is y
+    assert_close(y, expected)
+    out = torch.empty(0, dtype=dtype)
+    assert_close(pointwisetest.swiglu.out(x, scale, out=out), expected)
 
 
 def test_sizes_that_do_not_broadcast_are_named(pointwisetest):

@@ -138,6 +138,14 @@ inline at::ScalarType dtype_of(const Rule& rule, const Arguments& arguments) {
   return promote_with_scalar(is_known ? dtype : at::kBool, highest(rule, arguments));
 }
 
+/// Whether a tensor would be rounded to the 16-bit floats that the others are, before anything is
+/// computed of it: what the dtype has exactly is not.
+inline bool is_rounded_to(at::ScalarType common, const at::Tensor& tensor) {
+  const at::ScalarType own = tensor.scalar_type();
+  const bool is_exact = at::isIntegralType(own, /*includeBool=*/true) && at::elementSize(own) == 1;
+  return at::isReducedFloatingType(common) && own != common && !is_exact;
+}
+
 template <typename Op>
 void check_fits(at::ScalarType dtype, int64_t number) {
   const bool fits = AT_DISPATCH_SWITCH(dtype, Op::name, AT_DISPATCH_CASE_INTEGRAL_TYPES([&] {

@@ -111,7 +111,7 @@ class Rows {
     for (size_t i = 0; i < Op::inputs; ++i) {
       if (Op::slots[i] >= 0) {
         of_row_[Op::slots[i]] = !has_[i]               ? static_cast<S>(Op::defaults[i])
-                                : call_.is_integral[i] ? static_cast<S>(index(i))
+                                : call_.is_integral[i] ? whole(i)
                                                        : static_cast<S>(number(i));
       }
     }
@@ -150,6 +150,22 @@ class Rows {
  private:
   int64_t index(size_t i) const {
     return *reinterpret_cast<const int64_t*>(data_[call_.inputs[i]]);
+  }
+
+  /// An integer as a number that is computed with, and compared.
+  S whole(size_t i) const {
+    const int64_t found = index(i);
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        is_exact<S>(found),
+        call_.name,
+        ": ",
+        call_.input_names[i],
+        " has ",
+        found,
+        ", which is no ",
+        c10::CppTypeToScalarType<S>::value,
+        ", in which it is computed");
+    return static_cast<S>(found);
   }
 
   T number(size_t i) const {

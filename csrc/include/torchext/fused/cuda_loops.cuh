@@ -255,6 +255,7 @@ void run_on_cuda(
     }
     return;
   }
+  const c10::DeviceGuard guard(iter.device(0)); // the first tensor may be a number of the CPU
   const Told<Op> told(arguments, wanted, iter.ntensors());
   launch<Op>(iter, told.call, typename Op::Types());
 }

@@ -41,7 +41,7 @@ struct RowsOnDevice {
   bool wanted[Op::results];
   int64_t length;
   int64_t rows;
-  S* kept;              // where shared memory has no place
+  S* kept;              // of the rows of all blocks, where shared memory has no place
   S* sums[Op::results]; // of all rows, a row of sums for each part of them
 };
 
@@ -71,6 +71,13 @@ struct RowOnDevice {
     return *reinterpret_cast<const int64_t*>(inputs[input]);
   }
 
+  /// An integer as a number that is computed with, and compared.
+  C10_DEVICE S whole(size_t input) const {
+    const int64_t found = index(input);
+    CUDA_KERNEL_ASSERT(is_exact<S>(found) && "no number of the dtype that is computed in");
+    return static_cast<S>(found);
+  }
+
   C10_DEVICE S number(size_t input) const {
     return static_cast<S>(*reinterpret_cast<const T*>(inputs[input]));
   }
@@ -94,7 +101,7 @@ struct RowOnDevice {
       constexpr int slot = Op::slots[i];
       if constexpr (slot >= 0) {
         of_row[slot] = !has[i]               ? static_cast<S>(Op::defaults[i])
-                       : call.is_integral[i] ? static_cast<S>(index(i))
+                       : call.is_integral[i] ? whole(i)
                                              : number(i);
       }
     });
@@ -245,7 +252,7 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(
     }
     const int64_t each_kept = call.length * int64_t(Op::kept);
     S* const kept = call.kept != nullptr
-                        ? call.kept + row * each_kept
+                        ? call.kept + part * each_kept
                         : reinterpret_cast<S*>(memory) + int64_t(threadIdx.y) * each_kept;
     S of_row[Op::numbers_of_row + 1];
     bool holds[Op::conditions_of_row + 1];
@@ -259,14 +266,12 @@ template <typename Op, typename T, int width, bool is_block>
 void launch_rows(
     const RowsOnDevice<Op, T>& call,
     const OffsetCalculator<RowsOnDevice<Op, T>::most, uint64_t>& offsets,
-    int64_t parts) {
+    int64_t blocks) {
   const dim3 threads = is_block ? dim3(kThreads) : dim3(kWarp, kWarps);
-  const int64_t blocks = parts > 0 ? parts / threads.y : (call.rows + threads.y - 1) / threads.y;
   const int64_t kept = call.length * int64_t(Op::kept * sizeof(at::opmath_type<T>)) * threads.y;
   const int64_t shared = call.kept == nullptr ? kept : 0;
-  constexpr int64_t most = std::numeric_limits<int32_t>::max();
   rows_kernel<Op, T, width, is_block>
-      <<<static_cast<unsigned>(std::min(blocks, most)),
+      <<<static_cast<unsigned>(blocks),
          threads,
          static_cast<size_t>(shared),
          at::cuda::getCurrentCUDAStream()>>>(call, offsets);
@@ -287,6 +292,11 @@ bool has_wide_rows(at::TensorIteratorBase& iter, const RowCall& told) {
     }
   }
   return found;
+}
+
+/// Of blocks, about half of those that the device has at a time.
+inline int64_t places() {
+  return 4 * int64_t(at::cuda::getCurrentDeviceProperties()->multiProcessorCount);
 }
 
 template <typename Op, typename T>
@@ -322,21 +332,25 @@ void run_rows(at::TensorIteratorBase& iter, const RowCall& told) {
     take(Op::results + i, told.inputs[i]);
   }
   const bool is_block = call.length > kShortRow;
+  const int64_t together = is_block ? 1 : kWarps;
+  const int64_t all = told.parts > 0 ? told.parts / together : (call.rows + together - 1) / together;
+  int64_t blocks = std::min<int64_t>(all, std::numeric_limits<int32_t>::max());
   const int64_t kept = call.length * int64_t(Op::kept * sizeof(typename OnDevice::S));
   at::Tensor memory;
-  if (kept * (is_block ? 1 : kWarps) > kSharedMemory) {
-    memory = at::empty({call.rows * kept}, iter.tensor(0).options().dtype(at::kByte));
+  if (kept * together > kSharedMemory) {
+    blocks = std::min(blocks, 2 * places());
+    memory = at::empty({blocks * together * kept}, iter.tensor(0).options().dtype(at::kByte));
     call.kept = static_cast<typename OnDevice::S*>(memory.mutable_data_ptr());
   }
   const OffsetCalculator<OnDevice::most, uint64_t> offsets(
       iter.ndim(), iter.shape().data(), const_cast<const int64_t**>(strides.data()));
   constexpr int width = kAccess / sizeof(T);
   if (has_wide_rows<Op, T>(iter, told)) {
-    is_block ? launch_rows<Op, T, width, true>(call, offsets, told.parts)
-             : launch_rows<Op, T, width, false>(call, offsets, told.parts);
+    is_block ? launch_rows<Op, T, width, true>(call, offsets, blocks)
+             : launch_rows<Op, T, width, false>(call, offsets, blocks);
   } else {
-    is_block ? launch_rows<Op, T, 1, true>(call, offsets, told.parts)
-             : launch_rows<Op, T, 1, false>(call, offsets, told.parts);
+    is_block ? launch_rows<Op, T, 1, true>(call, offsets, blocks)
+             : launch_rows<Op, T, 1, false>(call, offsets, blocks);
   }
 }
 
@@ -356,8 +370,7 @@ struct RowsOnCuda {
   /// Each row that blocks have at a time is of one part: as many as the device has places for.
   static int64_t parts(int64_t rows, int64_t length) {
     const int64_t together = length > kShortRow ? 1 : kWarps;
-    const int64_t places = 4 * at::cuda::getCurrentDeviceProperties()->multiProcessorCount;
-    return std::min((rows + together - 1) / together, places) * together;
+    return std::min((rows + together - 1) / together, places()) * together;
   }
 
   static void run(at::ScalarType common, at::TensorIteratorBase& iter, const RowCall& told) {
@@ -369,6 +382,7 @@ struct RowsOnCuda {
 
 template <typename Op>
 RowResults rows_on_cuda(const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  const c10::DeviceGuard guard(options_of(described<Op>(), arguments).device());
   return run_over_rows(described<Op>(), arguments, wanted, RowsOnCuda<Op>());
 }
 

@@ -66,6 +66,17 @@ void check_sizes(const Arguments& arguments) {
   }
 }
 
+/// That of the tensors of a call, beside which those of one number may be on the CPU.
+inline at::Device device_of(const Arguments& arguments) {
+  at::Device found = at::kCPU;
+  for (const at::OptionalTensorRef& tensor : arguments.tensors) {
+    if (found.is_cpu() && tensor.has_value()) {
+      found = (*tensor).device();
+    }
+  }
+  return found;
+}
+
 /// How TensorIterator sees the operands of a call: results that are wanted, tensors that are there.
 template <typename Op>
 class Operands {
@@ -103,12 +114,24 @@ class Operands {
   void add_inputs() {
     check_sizes<Op>(arguments_);
     check_exact<Op>(arguments_);
+    const at::Tensor number = raising(Op::common, arguments_);
+    const at::Device device = device_of(arguments_);
+    // One number of the CPU may stand beside tensors of another device.
+    bool may_pass = !number.defined();
     for (const at::OptionalTensorRef& tensor : arguments_.tensors) {
-      if (tensor.has_value()) {
+      if (!tensor.has_value()) {
+        continue;
+      }
+      const bool is_number =
+          !device.is_cpu() && (*tensor).dim() == 0 && (*tensor).device().is_cpu();
+      if (is_number && !may_pass) {
+        config_.add_owned_const_input((*tensor).to(device));
+      } else {
         config_.add_const_input(*tensor);
       }
+      may_pass = may_pass && !is_number;
     }
-    if (const at::Tensor number = raising(Op::common, arguments_); number.defined()) {
+    if (number.defined()) {
       config_.add_owned_const_input(number);
     }
   }
@@ -187,19 +210,44 @@ Results<Op> new_results(const Arguments& arguments, at::ArrayRef<bool> wanted, c
   return taken<Op>(iter, arguments, wanted);
 }
 
+/// Whether some tensors would be rounded to the dtype of others.
+template <typename Op>
+bool is_rounded(const Arguments& arguments) {
+  const at::ScalarType common = dtype_of(Op::common, arguments);
+  return std::any_of(arguments.tensors.begin(), arguments.tensors.end(), [&](const auto& tensor) {
+    return tensor.has_value() && is_rounded_to(common, *tensor);
+  });
+}
+
 template <typename Op>
 Results<Op> new_on_cpu(const Loops& loops, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  if (is_rounded<Op>(arguments)) {
+    std::array<at::Tensor, Op::inputs> tensors;
+    std::array<at::OptionalTensorRef, Op::inputs> wide;
+    for (size_t i = 0; i < Op::inputs; ++i) {
+      if (arguments.tensors[i].has_value()) {
+        tensors[i] = (*arguments.tensors[i]).to(at::kFloat);
+        wide[i] = ref(tensors[i]);
+      }
+    }
+    Results<Op> found = new_on_cpu<Op>(
+        loops, {wide, arguments.scalars, arguments.numbers, arguments.conditions}, wanted);
+    for (size_t i = 0; i < Op::results; ++i) {
+      found[i] = wanted[i] ? found[i].to(dtype_of(Op::rules[i], arguments)) : at::Tensor();
+    }
+    return found;
+  }
   return new_results<Op>(arguments, wanted, [&](at::TensorIteratorBase& iter) {
     loop_on_cpu<Op>(iter, loops, arguments, wanted);
   });
 }
 
-/// Fills the result of an iterator; one that has another dtype, as that of a condition, from a tensor
-/// of the common one.
+/// Fills the result of an iterator; one that has another dtype than is computed in, as that of a
+/// condition, from a tensor of that one.
 template <typename Op>
 void run_on_cpu(at::TensorIteratorBase& iter, const Loops& loops, const Arguments& arguments) {
   const auto wanted = all<Op>();
-  if (iter.dtype(0) == iter.common_dtype()) {
+  if (iter.dtype(0) == iter.common_dtype() && !is_rounded<Op>(arguments)) {
     loop_on_cpu<Op>(iter, loops, arguments, wanted);
   } else {
     iter.output(0).copy_(new_on_cpu<Op>(loops, arguments, wanted)[0]);
@@ -293,6 +341,7 @@ Results<Op> composite_results(const Arguments& arguments, at::ArrayRef<bool> wan
   Results<Op> found;
   for (size_t i = 0; i < Op::results; ++i) {
     if (wanted[i]) {
+      results[i] = apart(results[i], results, i);
       found[i] = as_result(results[i], arguments, sizes, dtype_of(Op::rules[i], arguments));
     }
   }

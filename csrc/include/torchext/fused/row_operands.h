@@ -193,6 +193,16 @@ inline RowSizes checked_sizes(const RowOperator& op, const Arguments& arguments)
       !op.refuses_empty || sizes.length.maybe_as_int() != 0,
       op.name,
       ": rows without elements have no largest or least one");
+  const bool is_long = at::toOpMathType(common) != at::kDouble &&
+                       sizes.length.maybe_as_int().value_or(0) >= (1 << 24);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !is_long,
+      op.name,
+      ": rows of ",
+      sizes.length,
+      " elements are computed in ",
+      at::kDouble,
+      " only, which counts so many");
   return sizes;
 }
 
@@ -261,9 +271,11 @@ inline RowResults composite_rows(
     inputs[i] = in_place(op.defaults[i]);
     if (has[i] && op.are_read[i]) {
       const at::Tensor& tensor = *arguments.tensors[i];
-      const at::Tensor own = tensor.to(is_integral(op, tensor, i) ? at::kLong : computed);
-      inputs[i] = op.of_rows[i] ? own.unsqueeze(-1)
-                                : as_long(sliced(op, own, i, sizes.length), sizes.length);
+      inputs[i] = is_integral(op, tensor, i)
+                      ? Value::of_integers(tensor.to(at::kLong).unsqueeze(-1), computed)
+                  : op.of_rows[i]
+                      ? Value(tensor.to(computed).unsqueeze(-1))
+                      : as_long(sliced(op, tensor.to(computed), i, sizes.length), sizes.length);
     }
   }
   for (size_t i = 0; i < op.numbers; ++i) {
@@ -277,7 +289,8 @@ inline RowResults composite_rows(
     given.length = at::full({}, at::Scalar(sizes.length), options);
   }
   if (op.uses_positions) {
-    given.position = at::arange(at::Scalar(sizes.length), options.dtype(at::kLong)).to(computed);
+    given.position = Value::of_integers(
+        at::arange(at::Scalar(sizes.length), options.dtype(at::kLong)), computed);
   }
   op.compute(given, results.data());
   RowResults found(op.returns);
@@ -287,10 +300,10 @@ inline RowResults composite_rows(
       if (op.may_be_inputs[i] && !results[i].is_number()) {
         results[i] = results[i].tensor().clone(at::MemoryFormat::Contiguous);
       }
+      results[i] = apart(results[i], results.data(), i);
       const bool is_column =
           op.row_results[i] && results[i].tensor().defined() && results[i].tensor().dim() > 0;
-      const Value value =
-          is_column ? Value(results[i].tensor().squeeze(-1)) : std::move(results[i]);
+      const Value value = is_column ? Value(results[i].tensor().squeeze(-1)) : results[i];
       const Place& place = op.places[i];
       const at::ScalarType dtype = dtype_of(op.rules[i], arguments);
       const at::OptionalTensorRef summed = like(op, arguments, i);
@@ -402,6 +415,38 @@ struct RowOperands {
   }
 };
 
+/// The dtype of the elements of a call: float32 where some are no 16-bit floats, which are not rounded
+/// to such ones.
+inline at::ScalarType computed_in(const RowOperator& op, const Arguments& arguments) {
+  const at::ScalarType common = dtype_of(op.common, arguments);
+  for (size_t i = 0; i < op.inputs; ++i) {
+    const bool is_read = op.are_read[i] && arguments.tensors[i].has_value();
+    if (is_read && !is_integral(op, *arguments.tensors[i], i) &&
+        is_rounded_to(common, *arguments.tensors[i])) {
+      return at::kFloat;
+    }
+  }
+  return common;
+}
+
+/// Refuses integers that are compared with those of rows, and that a dtype does not have.
+inline void check_integers(
+    const RowOperator& op, const Arguments& arguments, at::ScalarType computed) {
+  for (size_t i = 0; i < op.numbers; ++i) {
+    const Number& number = arguments.numbers[i];
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        !number.is_integral ||
+            (computed == at::kDouble ? is_exact<double>(number.integer)
+                                     : is_exact<float>(number.integer)),
+        op.name,
+        ": ",
+        number.integer,
+        " is no ",
+        computed,
+        ", in which integers of rows are compared");
+  }
+}
+
 /// New results, which a device computes: its `parts` are how many parts there are of so many rows,
 /// each with sums of its own, and its `run` is given the dtype that all is computed in, an iterator over
 /// the rows, and a call.
@@ -412,7 +457,7 @@ RowResults run_over_rows(
     at::ArrayRef<bool> wanted,
     const Device& device) {
   const RowSizes sizes = checked_sizes(op, arguments);
-  const at::ScalarType common = dtype_of(op.common, arguments);
+  const at::ScalarType common = computed_in(op, arguments);
   const int64_t length = sizes.length.expect_int();
   if (std::none_of(wanted.begin(), wanted.end(), [](bool is) { return is; })) {
     return RowResults(op.returns);
@@ -420,15 +465,11 @@ RowResults run_over_rows(
   if (length == 0) {
     return composite_rows(op, arguments, wanted);
   }
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      length < (1 << 24) || common == at::kDouble,
-      op.name,
-      ": rows of ",
-      length,
-      " elements are computed in ",
-      at::kDouble,
-      " only, which counts so many");
   RowOperands operands(op, arguments, wanted, sizes, common);
+  if (std::find(operands.are_integral.begin(), operands.are_integral.end(), true) !=
+      operands.are_integral.end()) {
+    check_integers(op, arguments, at::toOpMathType(common));
+  }
   at::TensorIterator iter = operands.config.build();
   const int64_t parts = operands.has_sums() ? device.parts(iter.numel(), length) : 0;
   std::vector<at::Tensor> sums(op.results);

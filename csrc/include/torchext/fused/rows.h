@@ -55,6 +55,13 @@ struct StoredAs<c10::ScalarType::Undefined, T> {
 template <typename Op, typename T, size_t result>
 using Stored = typename StoredAs<Op::rules[result].cast, T>::type;
 
+/// Whether a type of floats has an integer.
+template <typename S>
+C10_HOST_DEVICE inline bool is_exact(int64_t integer) {
+  const S found = static_cast<S>(integer);
+  return found < S(9223372036854775808.0) && static_cast<int64_t>(found) == integer;
+}
+
 constexpr int8_t kMissing = -1, kGiven = -2, kSummed = -3;
 
 /// The operands of one call: see Call. `strides` are in bytes, those from one element of a row to the

@@ -9,6 +9,7 @@
 #include <ATen/ops/full.h>
 #include <torchext/fused/functions.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace torchext {
@@ -26,6 +27,13 @@ class Value {
   Value(at::Tensor condition, const Value& compared)
       : tensor_(std::move(condition)), compared_(compared.like()) {}
 
+  /// Integers, which are computed with as numbers of a dtype, and compared as what they are.
+  static Value of_integers(at::Tensor integers, at::ScalarType computed) {
+    Value found(integers.to(computed));
+    found.integers_ = std::move(integers);
+    return found;
+  }
+
   bool is_number() const {
     return !tensor_.defined();
   }
@@ -34,6 +42,13 @@ class Value {
   }
   const at::Tensor& tensor() const {
     return tensor_;
+  }
+  bool is_whole() const {
+    return is_number() ? number_.isIntegral(/*includeBool=*/true) : integers_.defined();
+  }
+  /// Of what is whole, the integers themselves.
+  Value integers() const {
+    return is_number() ? *this : Value(integers_);
   }
   /// A tensor of the dtype in which everything is computed; undefined of a number.
   const at::Tensor& like() const {
@@ -51,8 +66,17 @@ class Value {
  private:
   at::Tensor tensor_;
   at::Tensor compared_;
+  at::Tensor integers_;
   at::Scalar number_;
 };
+
+/// A value that is no other's tensor, of which `count` are known.
+inline Value apart(const Value& value, const Value* others, size_t count) {
+  const bool is_others = std::any_of(others, others + count, [&](const Value& other) {
+    return !value.is_number() && value.tensor().is_same(other.tensor());
+  });
+  return is_others ? Value(value.tensor().clone(at::MemoryFormat::Contiguous)) : value;
+}
 
 /// A number that stands for a tensor which is missing: an integer where it is one.
 inline Value in_place(double number) {
@@ -82,13 +106,16 @@ struct Functions<Value> {
     }                                                                                    \
     return function(a.tensor_beside(b.tensor()), b.tensor());                            \
   }
-#define TORCHEXT_COMPARISON(name, function)                                    \
-  static V name(const V& a, const V& b) {                                      \
-    if (b.is_number()) {                                                       \
-      return a.is_number() ? always(Functions<double>::name(real(a), real(b))) \
-                           : V(function(a.tensor(), b.number()), a);           \
-    }                                                                          \
-    return V(function(a.tensor_beside(b.tensor()), b.tensor()), b);            \
+#define TORCHEXT_COMPARISON(name, function)                                                    \
+  static V name(const V& a, const V& b) {                                                      \
+    if (a.is_number() && b.is_number()) {                                                      \
+      return always(Functions<double>::name(real(a), real(b)));                                \
+    }                                                                                          \
+    const bool are_whole = a.is_whole() && b.is_whole();                                       \
+    const V left = are_whole ? a.integers() : a, right = are_whole ? b.integers() : b;         \
+    return right.is_number()                                                                   \
+               ? V(function(left.tensor(), right.number()), a)                                 \
+               : V(function(left.tensor_beside(right.tensor()), right.tensor()), b);           \
   }
 #define TORCHEXT_TENSORS(name, function)                                  \
   static V name(const V& a, const V& b) {                                 \
@@ -198,11 +225,16 @@ struct Functions<Value> {
       return at::Scalar(std::numeric_limits<double>::quiet_NaN());
     }
     const c10::SymInt length = row.tensor().sym_size(-1);
+    const at::Tensor places = index.integers().tensor();
     auto sizes = at::infer_size_symint(
         row.tensor().sym_sizes().slice(0, row.tensor().dim() - 1),
-        index.tensor().sym_sizes().slice(0, index.tensor().dim() - 1));
+        places.sym_sizes().slice(0, places.dim() - 1));
     sizes.push_back(1);
-    const at::Tensor at = index.tensor().expand_symint(sizes);
+    const at::Tensor at = places.expand_symint(sizes);
+    if (length.maybe_as_int() == 0) {
+      return at::full_symint(
+          sizes, std::numeric_limits<double>::quiet_NaN(), row.tensor().options());
+    }
     sizes.back() = length;
     const at::Tensor all = row.tensor().expand_symint(sizes);
     const at::Tensor is_place = at.ge(0).logical_and(at.lt(at::Scalar(length)));

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Integers that rows have one of, on every path that an expression is computed on."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+from torch.testing import assert_close
+from torch.utils._pytree import tree_map
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled():
+    """So that no limit of recompilation sends a call to a kernel."""
+    torch._dynamo.reset()
+
+
+def first_of(batch):
+    return tree_map(lambda t: t[0], batch)
+
+
+PATHS = {
+    "kernel": lambda f: f,
+    "vmap": lambda f: lambda *x: first_of(torch.vmap(f)(*(t[None] for t in x))),
+    "compiled": lambda f: torch.compile(f, backend="aot_eager_decomp_partition"),
+}
+ANY_PATH = pytest.mark.parametrize("path", PATHS)
+
+
+def by_integers(x, k, eps=0.5):
+    i = k[..., None].to(x.dtype)
+    found = x * (i * 0.1) + i.clamp_min(eps) / (i.abs() + 0.5).sqrt() + F.silu(i) + i % 3
+    return found + i + 0.25 * (0.5 - i) + eps * (i == 2)
+
+
+@ANY_PATH
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("integer", [torch.int64, torch.int32, torch.uint8], ids=str)
+def test_integers_are_numbers_of_the_rows_dtype(rowstest, path, dtype, integer):
+    x, k = torch.randn(4, 3, dtype=dtype), torch.tensor([0, 2, 7, 100], dtype=integer)
+    function = PATHS[path](rowstest.by_integers)
+    assert_close(function(x, k), by_integers(x, k), rtol=4 * torch.finfo(dtype).eps, atol=0)
+
+
+@ANY_PATH
+def test_a_fraction_beside_integers_is_one(rowstest, path):
+    x, target = torch.randn(3, 5), torch.tensor([1, -100, 4])
+    expected = torch.where(
+        target == -100, 0.5, F.cross_entropy(x, target.clamp(min=0), reduction="none")
+    )
+    assert_close(PATHS[path](rowstest.half_or)(x, target), expected)
+    for mask in (torch.tensor([True, False, True]), torch.tensor([3, 0, -1])):
+        expected = torch.where(mask[:, None] != 0, x, 0.5)
+        assert_close(PATHS[path](rowstest.masked)(x, mask), expected)
+
+
+@ANY_PATH
+def test_large_integers_are_compared_exactly_or_refused(rowstest, path):
+    x, own, other = torch.randn(2, 3), torch.tensor([7, 1 << 24]), torch.tensor([7, (1 << 24) + 1])
+    function = PATHS[path](rowstest.same_ids)
+    expected = torch.where((own == other)[:, None], x, 0.25)
+    assert_close(function(x.double(), own, other), expected.double())
+    if path != "kernel":
+        assert_close(function(x, own, other), expected)
+        return
+    with pytest.raises(NotImplementedError, match="other has 16777217, which is no Float"):
+        function(x, own, other)
+    with pytest.raises(NotImplementedError, match="16777217 is no Float, in which integers"):
+        rowstest.half_or(x, torch.tensor([0, 1]), (1 << 24) + 1)
+    least = -(1 << 63)
+    assert_close(rowstest.half_or(x, torch.tensor([least, least]), least), torch.full((2,), 0.5))
+
+
+@ANY_PATH
+def test_no_result_is_another_one(rowstest, path):
+    x = torch.randn(3, 5)
+    first, second, third = PATHS[path](rowstest.twice)(x)
+    expected = x.softmax(-1)
+    first.add_(1), third.add_(1)
+    assert_close(second, expected)
+    assert_close(x.softmax(-1), expected)
+
+
+@ANY_PATH
+def test_elements_of_rows_that_have_none(rowstest, path):
+    ignored = torch.full((3,), -100)
+    for x in (torch.empty(3, 0), torch.empty(3, 0, dtype=torch.float64)):
+        assert_close(PATHS[path](rowstest.picked_of)(x, ignored).isnan().all(), torch.tensor(True))
+
+
+@ANY_PATH
+def test_rows_that_are_too_long_to_count_are_refused(rowstest, path):
+    x = torch.zeros(1).expand(1 << 24)
+    with pytest.raises(Exception, match="rows of 16777216 elements are computed in Double"):
+        PATHS[path](rowstest.largest)(x if path != "vmap" else x.clone())
+
+
+@ANY_PATH
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_what_is_more_exact_than_16_bits_is_not_rounded(rowstest, path, dtype):
+    x = torch.randn(4, 6).to(dtype) / 1024
+    for scale in (torch.tensor([65536.0]).expand(4), torch.tensor([70000, 3, 5, 7])):
+        found = PATHS[path](rowstest.scaled)(x, scale)
+        expected = x.float() * scale[:, None] - x.float().amax(-1, keepdim=True)
+        assert found.dtype == torch.result_type(x, scale)
+        assert_close(found, expected.to(found.dtype))
