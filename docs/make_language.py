@@ -565,7 +565,11 @@ numbers alone (`1 - beta`), is known once a call, in double precision. A conditi
 chooses as Python does: what stands in the branch that is not taken is no part of the value, nor of
 a gradient, as in `x if weight is None else x / weight`; one of elements chooses between two values,
 as torch.where does. A tensor that may be missing stands only where it is given. Of several results
-each has an expression, in a list; an argument `bool[N] output_mask` says which of N are wanted.
+each has an expression, in a list; an argument `bool[N] output_mask` says which of N are wanted. A
+long one goes on in the next line, in any way that YAML has. The arguments of an operator that is
+differentiated are not called `grad`, `grads`, `result` or `output_mask`, which formulas are about.
+Beside an expression an entry may say `forms`, `let`, `opaque`, `dtypes`, `autocast`, `samples`,
+`differentiable`, `doc` and what else is no kernel's: those are generated.
 
 ```yaml
 - func: rotate(Tensor x, Tensor y, Tensor angle) -> (Tensor, Tensor)
@@ -652,13 +656,15 @@ of parts, in float32 of 16-bit floats. What a largest number is only taken out f
 short with `detach(amax(x))`.
 
 Everything is computed in floating point: `argmax` and `count` return int64, rows of less than
-16,777,216 elements. Strides are read as they are where the last dimension is dense, results are
-contiguous. Other devices than the CPU and CUDA, batches of `vmap` and torch.compile run the ATen
-operators of the expression: there an index that is no place of the row makes NaN, and on CUDA a
-device-side assertion fails. The gradient of a row that belongs to all rows, a weight's, is summed
-by the kernel, in an order that does not depend on the number of threads; where the tensor was
-broadcast otherwise, or the gradient needs nothing of it, its rows are written and then summed. Not
-yet: `prod`, complex numbers, forms that are structured.
+16,777,216 elements. Integers that rows have one of are compared as integers: a kernel refuses one
+that its dtype does not have. (Tensors of elements are compared in the dtype of all: int64 beside
+floats is refused, since large ones would be rounded.) Strides are read as they are where the last
+dimension is dense, results are contiguous. Other devices than the CPU and CUDA, batches of `vmap`
+and torch.compile run the ATen operators of the expression: there an index that is no place of the
+row makes NaN, and on CUDA a device-side assertion fails. The gradient of a row that belongs to all
+rows, a weight's, is summed by the kernel, in an order that does not depend on the number of
+threads; where the tensor was broadcast otherwise, or the gradient needs nothing of it, its rows are
+written and then summed. Not yet: `prod`, complex numbers, forms that are structured.
 
 """
 

@@ -18,6 +18,12 @@ from .reading import KINDS, Mistake, names_of_rows, read
 from .tree import LENGTH, Name, OfRow, Slice, Tree, in_order, names, parts
 
 MASK = "output_mask"  # the argument that says which of several results are wanted
+_RESERVED = {
+    MASK: "which gradients are wanted",
+    "grad": "the gradient of the result",
+    "grads": "the gradients of the results",
+    "result": "the result",
+}
 # Keys that say what the expression says.
 _SAID = (
     "dispatch", "meta", "structured_inherits", "precomputed", "ufunc_inner_loop", "layout", "vmap",
@@ -102,13 +108,34 @@ def _check_entry(
         errors.add(place, f"what '{key}' computes are results of type Tensor")
     elif len(func.returns) != len(lines_of(operator)):
         count, wanted = len(lines_of(operator)), len(func.returns)
-        errors.add(place, f"'{operator.name}' has {wanted} results, and here are {count}")
+        results = f"{wanted} result{'s' * (wanted > 1)}"
+        message = (
+            f"'{operator.name}' has {results}, and here {'is' if count == 1 else 'are'} {count}"
+        )
+        errors.add(place, message)
     if "tensor" not in kinds.values():
         errors.add(place, f"'{key}' needs an argument of type Tensor")
+    if operator.differentiable:
+        _check_reserved(operator, mask, errors)
     for argument in func.arguments:
         if kinds[argument.name] not in KINDS and argument is not mask:
             message = f"an expression cannot use the '{argument.type}' {argument.name}"
             errors.add(operator.location, message)
+
+
+def _check_reserved(operator: Operator, mask: Argument | None, errors: Errors) -> None:
+    """Names by which the formulas that follow from expressions call something else."""
+    arguments = [argument.name for argument in operator.func.arguments if argument is not mask]
+    results = [result.name for result in operator.func.returns if result.name]
+    for name in arguments:
+        if name in _RESERVED:
+            message = f"'{name}' is {_RESERVED[name]} in formulas, and an argument here"
+            errors.add(operator.location, message, "give the argument another name")
+    for index, name in enumerate(results):
+        if name in arguments or name in results[:index]:
+            what = "an argument" if name in arguments else "another result"
+            message = f"the result '{name}' has the name of {what}"
+            errors.add(operator.location, message, "give the result another name")
 
 
 def _of_rows(operator: Operator, kinds: dict[str, str], errors: Errors) -> frozenset[str]:
@@ -163,7 +190,9 @@ def _local(
     """The values of the names of `let:`."""
     found: dict[str, Tree] = {}
     for name, line in operator.let:
-        if name.text in kinds:
+        if name.text == LENGTH and of_rows is not None:
+            errors.add(name.location, f"'{LENGTH}' is the length of rows")
+        elif name.text in kinds:
             errors.add(name.location, f"'{name.text}' is an argument")
         elif not name.text.isidentifier() or not name.text.isascii():
             errors.add(name.location, f"'{name.text}' is no name")
@@ -192,8 +221,8 @@ def _read(
     try:
         return read(line.text, kinds, local, of_rows)
     except Mistake as mistake:
-        is_cut = line.text.count("(") != line.text.count(")")
-        hint = "between [ and ] a comma ends an expression: quote it, or begin a line with '-'"
+        is_cut = line.text.count("(") > line.text.count(")")
+        hint = "a ')' is missing, or a comma between [ and ] ended the expression: quote it"
         errors.add(line.at(mistake.offset), mistake.message, mistake.hint or hint * is_cut or None)
         return None
 

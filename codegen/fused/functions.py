@@ -100,6 +100,13 @@ def computed_as() -> dict[str, str]:
 
 
 @functools.cache
+def unknown_names() -> dict[str, str]:
+    """What to write in the place of a name that somebody may look for."""
+    entries = (entry for entry in _entries() if "unknown" in entry)
+    return {entry["unknown"]: entry["hint"] for entry in entries}
+
+
+@functools.cache
 def functions() -> dict[str, Function]:
     """All of them, by their names; an operator's is its sign, and `-x` that with one number."""
     found: dict[str, Function] = {}

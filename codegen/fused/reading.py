@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 from ..errors import did_you_mean
 from .constants import chosen, computed, joined, negated
 from .extents import Extent, extent
-from .functions import SIGNS, Function, functions, is_condition, positions
+from .functions import SIGNS, Function, functions, is_condition, positions, unknown_names
 from .results import result_of, shown
 from .slices import WRITTEN, slice_of
 from .tree import ELEMENT, LENGTH, Call, Choice, IsMissing, Name, Number, OfRow, Tree
@@ -19,6 +19,13 @@ MOST_CHARACTERS = 20_000
 DEEPEST = 200  # so many expressions within one another
 # What an argument is: a tensor, one that may be missing, or a number that all elements share.
 KINDS = ("tensor", "tensor?", "Scalar", "float", "int", "bool")
+_INSTEAD_OF_OPERATORS = {
+    ast.BitXor: "a power is x ** y",
+    ast.FloorDiv: "write 'floor_divide(x, y)'",
+    ast.MatMult: "there are no products of matrices",
+    ast.BitAnd: "conditions are joined by 'and'",
+    ast.BitOr: "conditions are joined by 'or'",
+}
 
 
 class Mistake(Exception):
@@ -71,7 +78,8 @@ def names_of_rows(text: str) -> set[str]:
 
 
 def _parsed(text: str) -> ast.expr:
-    return ast.parse(text.strip(), mode="eval").body
+    """Of a text of several lines too, whatever these begin with."""
+    return ast.parse(text.strip().replace("\n", " "), mode="eval").body
 
 
 def _is_of_row(node: ast.Subscript) -> bool:
@@ -90,7 +98,7 @@ class _Reader:
     ) -> None:
         self.arguments, self.local, self.of_rows = arguments, local, of_rows
         self.depth = 0
-        self.lines = source.split("\n")
+        self.source = source
 
     def value(self, node: ast.expr) -> Tree:
         """A number of each element, or a condition."""
@@ -124,9 +132,7 @@ class _Reader:
         return is_condition(tree)
 
     def mistake(self, node: ast.expr, message: str, hint: str | None = None) -> Mistake:
-        lines = self.lines[: node.lineno - 1]
-        line = self.lines[node.lineno - 1].encode()[: node.col_offset].decode()
-        return Mistake(sum(len(before) + 1 for before in lines) + len(line), message, hint)
+        return Mistake(len(self.source.encode()[: node.col_offset].decode()), message, hint)
 
     def Name(self, node: ast.Name) -> Tree:
         if node.id in self.local:
@@ -194,7 +200,7 @@ class _Reader:
     def BinOp(self, node: ast.BinOp) -> Tree:
         sign = SIGNS.get(type(node.op))
         if sign is None:
-            hint = "a power is x ** y" if isinstance(node.op, ast.BitXor) else None
+            hint = _INSTEAD_OF_OPERATORS.get(type(node.op))
             raise self.mistake(node, f"'{shown(node)}' is none of + - * / ** %", hint)
         return self.of_numbers(node, sign, (self.value(node.left), self.value(node.right)))
 
@@ -256,16 +262,18 @@ class _Reader:
             has_rows = self.of_rows is not None
             known = [n for n, f in functions().items() if f.is_called and n != ELEMENT]
             known = [n for n in known if has_rows or not functions()[n].is_of_rows]
-            hint = did_you_mean(name.rpartition(".")[2], known) or did_you_mean(
-                name, known, "the functions are"
-            )
+            plain = name.rpartition(".")[2]
+            hint = unknown_names().get(plain) or did_you_mean(plain, known)
+            hint = hint or did_you_mean(name, known, "the functions are")
             raise self.mistake(node, f"'{name}' is no function of an expression", hint)
         if function.makes_result:
             return result_of(self, node, function.kind)
         given = dict(zip(function.arguments, map(self.value, node.args)))
         for keyword in node.keywords:
             if keyword.arg not in function.arguments or keyword.arg in given:
-                raise self.mistake(keyword.value, f"'{name}' has no other '{keyword.arg}'")
+                hint = did_you_mean(str(keyword.arg), function.arguments)
+                message = f"'{name}' has no other '{keyword.arg}'"
+                raise self.mistake(keyword.value, message, hint)
             given[str(keyword.arg)] = self.value(keyword.value)
         count = len(function.arguments)
         defaults = dict(

@@ -154,7 +154,7 @@ struct gated_backward {
 
   template <typename V>
   C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
-    using F = ::torchext::fused::Functions<V>;
+    using F [[maybe_unused]] = ::torchext::fused::Functions<V>;
     const auto v0 = F::greater(given.inputs[1], F::number(int64_t(0)));
     const V v1 = F::sigmoid(given.inputs[2]);
     if (given.wanted[0]) {
@@ -214,7 +214,7 @@ struct gated_double_backward {
 
   template <typename V>
   C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
-    using F = ::torchext::fused::Functions<V>;
+    using F [[maybe_unused]] = ::torchext::fused::Functions<V>;
     const auto v0 = F::greater(given.inputs[3], F::number(int64_t(0)));
     const V v1 = F::multiply(given.inputs[0], given.numbers[0]);
     const V v2 = F::choose(v0, F::number(int64_t(0)), v1);
@@ -293,7 +293,7 @@ struct gated_jvp {
 
   template <typename V>
   C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
-    using F = ::torchext::fused::Functions<V>;
+    using F [[maybe_unused]] = ::torchext::fused::Functions<V>;
     const auto v0 = F::greater(given.inputs[2], F::number(int64_t(0)));
     const V v1 = F::multiply(given.inputs[0], given.numbers[0]);
     const V v2 = F::choose(v0, given.inputs[0], v1);
@@ -334,7 +334,7 @@ struct gated {
 
   template <typename V>
   C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
-    using F = ::torchext::fused::Functions<V>;
+    using F [[maybe_unused]] = ::torchext::fused::Functions<V>;
     const auto v0 = F::greater(given.inputs[0], F::number(int64_t(0)));
     const V v1 = F::multiply(given.numbers[0], given.inputs[0]);
     const V v2 = F::choose(v0, given.inputs[0], v1);

@@ -255,3 +255,27 @@ def test_operators_pass_torchs_own_checks(pointwisetest):
     torch.library.opcheck(
         pointwisetest.swiglu_double_backward.default, (x, None, y, x, y, [True, True, True])
     )
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("name", ["affine", "huber", "swiglu", "chosen", "larger"])
+def test_compiled_results_lie_as_those_of_kernels(pointwisetest, name, dynamic):
+    """Whatever the order in which the operators of the expression meet the arguments."""
+    layouts = [
+        torch.randn(4, 6),
+        torch.randn(6, 4).t(),
+        torch.randn(4, 12)[:, ::2],
+        torch.randn(6).expand(4, 6),
+        torch.randn(6),
+        torch.randn(4, 1),
+    ]
+    operator = getattr(pointwisetest, name)
+    count = 3 if name in ("affine", "chosen") else 2
+    layouts = layouts[:4] if count == 3 else layouts
+    compiled = torch.compile(operator, backend="aot_eager_decomp_partition", dynamic=dynamic)
+    for given in itertools.product(layouts, repeat=count):
+        torch._dynamo.reset()
+        found, expected = compiled(*given), operator(*given)
+        for own, kernels in zip(*(r if isinstance(r, tuple) else (r,) for r in (found, expected))):
+            assert own.stride() == kernels.stride()
+            assert_close(own, kernels)

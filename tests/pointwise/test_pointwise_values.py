@@ -274,6 +274,12 @@ def test_integers_are_not_computed_as_floats(pointwisetest):
         pointwisetest.chosen(torch.ones(2), large, large)
     with pytest.raises(NotImplementedError, match="tensors of Long would be compared in Float"):
         pointwisetest.chosen(large, torch.ones(2), torch.zeros(2))
+    for dtype in (torch.float16, torch.bfloat16):
+        both = torch.ones(2, dtype=dtype), torch.zeros(2, dtype=dtype)
+        with pytest.raises(NotImplementedError, match="tensors of Long would be compared in"):
+            pointwisetest.chosen(large, *both)
+    both = torch.ones(2, dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
+    assert pointwisetest.chosen(large.int() - 2**24, *both).tolist() == [1, 0]
     found = pointwisetest.chosen(large - 2**24, large, large + 1)
     assert found.tolist() == [2**24 + 1, 2**24 + 1]
     found = pointwisetest.chosen(torch.tensor([True, False]), torch.ones(2), torch.zeros(2))

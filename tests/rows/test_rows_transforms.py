@@ -94,6 +94,21 @@ def test_batches_of_missing_tensors(rowstest):
     close(rowstest.missing(x, None), expected)
 
 
+@pytest.mark.parametrize("backend", ["aot_eager_decomp_partition", "inductor"])
+def test_compiled_results_are_contiguous_too(rowstest, backend):
+    torch._dynamo.reset()
+    x = torch.randn(5, 3).t()
+    functions = [
+        lambda x: rowstest.softmax(x),
+        lambda x: rowstest.rms_norm(x, torch.ones(5)),
+        lambda x: rowstest.in_halves(torch.cat([x, x]).t())[0],
+    ]
+    for function in functions:
+        compiled = torch.compile(function, backend=backend)(x)
+        assert compiled.stride() == function(x).stride()
+        close(compiled.view(-1), function(x).view(-1))
+
+
 def test_what_is_opaque_is_called_by_compiled_code(rowstest):
     from torch._inductor.utils import run_and_get_code
 

@@ -194,9 +194,10 @@ class Subject:
         return [dtype for dtype in self.held if any(map(self._takes, self.in_dtype(dtype)))]
 
     def _takes(self, call: Call) -> bool:
-        if self.claims:
-            return self.is_claimed(call, self.claims)
-        return self._runs(call)
+        if not self.is_claimed(call, self.claims):
+            return False
+        is_known = self.claims and all(name in self.claims for name, _ in call.named_tensors)
+        return is_known or self._runs(call)
 
     def _runs(self, call: Call) -> bool:
         try:

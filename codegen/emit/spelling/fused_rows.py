@@ -37,7 +37,7 @@ $functions
 template <typename S, typename G>
 C10_HOST_DEVICE static void of_results(
     [[maybe_unused]] const G& given, [[maybe_unused]] S* results) {
-  using F = ::torchext::fused::Functions<S>;
+  using F [[maybe_unused]] = ::torchext::fused::Functions<S>;
   $of_results
 }
 """
@@ -47,7 +47,7 @@ template <typename S, typename G>
 C10_HOST_DEVICE static void of_row(
     ::torchext::fused::Pass<$index>, [[maybe_unused]] const G& given, [[maybe_unused]] S* numbers,
     [[maybe_unused]] bool* holds) {
-  using F = ::torchext::fused::Functions<S>;
+  using F [[maybe_unused]] = ::torchext::fused::Functions<S>;
   $statements
 }
 """
@@ -58,7 +58,7 @@ C10_HOST_DEVICE C10_ALWAYS_INLINE static void elements(
     ::torchext::fused::Pass<$index>,
     [[maybe_unused]] const ::torchext::fused::GivenElements<V>& given, [[maybe_unused]] V* kept,
     [[maybe_unused]] V* terms, [[maybe_unused]] V* results) {
-  using F = ::torchext::fused::Functions<V>;
+  using F [[maybe_unused]] = ::torchext::fused::Functions<V>;
   $statements
 }
 """

@@ -31,7 +31,7 @@ struct $struct {
 
   template <typename V>
   $device void compute(const ::torchext::fused::$given<V>& given, V* results) {
-    using F = ::torchext::fused::Functions<V>;
+    using F [[maybe_unused]] = ::torchext::fused::Functions<V>;
     $statements
   }
   $rows

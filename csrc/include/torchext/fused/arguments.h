@@ -175,12 +175,13 @@ void check_exact(const Arguments& arguments) {
           dtype,
           " would be computed in ",
           common,
-          ", the dtype of all its tensors and numbers; convert the result instead");
+          ", the dtype of all its tensors and numbers; convert its tensors before");
     }
+    const size_t exact = common == at::kDouble ? 4 : 2; // bytes of the integers that it has
     for (const Rule& rule : Op::compared) {
       const at::ScalarType dtype = promoted(rule, arguments);
       TORCH_CHECK_NOT_IMPLEMENTED(
-          !at::isIntegralType(dtype, /*includeBool=*/false) || at::elementSize(dtype) <= 2,
+          !at::isIntegralType(dtype, /*includeBool=*/false) || at::elementSize(dtype) <= exact,
           Op::name,
           ": tensors of ",
           dtype,

@@ -111,7 +111,7 @@ class Rows {
     for (size_t i = 0; i < Op::inputs; ++i) {
       if (Op::slots[i] >= 0) {
         of_row_[Op::slots[i]] = !has_[i]               ? static_cast<S>(Op::defaults[i])
-                                : call_.is_integral[i] ? whole(i)
+                                : call_.is_integral[i] ? integer(i)
                                                        : static_cast<S>(number(i));
       }
     }
@@ -153,7 +153,7 @@ class Rows {
   }
 
   /// An integer as a number that is computed with, and compared.
-  S whole(size_t i) const {
+  S integer(size_t i) const {
     const int64_t found = index(i);
     TORCH_CHECK_NOT_IMPLEMENTED(
         is_exact<S>(found),
@@ -204,7 +204,7 @@ class Rows {
   template <size_t index, size_t... term>
   C10_ALWAYS_INLINE void whole(Block<sizeof...(term)>& block, std::index_sequence<term...> /*of*/) {
     constexpr size_t count = sizeof...(term);
-    V part[B::count][count + 1], total[B::count][count + 1];
+    [[maybe_unused]] V part[B::count][count + 1], total[B::count][count + 1];
     for (int k = 0; k < B::count; ++k) {
       ((total[k][term] = part[k][term] = neutral_of<index, term>()), ...);
     }

@@ -72,7 +72,7 @@ struct RowOnDevice {
   }
 
   /// An integer as a number that is computed with, and compared.
-  C10_DEVICE S whole(size_t input) const {
+  C10_DEVICE S integer(size_t input) const {
     const int64_t found = index(input);
     CUDA_KERNEL_ASSERT(is_exact<S>(found) && "no number of the dtype that is computed in");
     return static_cast<S>(found);
@@ -101,7 +101,7 @@ struct RowOnDevice {
       constexpr int slot = Op::slots[i];
       if constexpr (slot >= 0) {
         of_row[slot] = !has[i]               ? static_cast<S>(Op::defaults[i])
-                       : call.is_integral[i] ? whole(i)
+                       : call.is_integral[i] ? integer(i)
                                              : number(i);
       }
     });
@@ -333,7 +333,8 @@ void run_rows(at::TensorIteratorBase& iter, const RowCall& told) {
   }
   const bool is_block = call.length > kShortRow;
   const int64_t together = is_block ? 1 : kWarps;
-  const int64_t all = told.parts > 0 ? told.parts / together : (call.rows + together - 1) / together;
+  const int64_t all =
+      told.parts > 0 ? told.parts / together : (call.rows + together - 1) / together;
   int64_t blocks = std::min<int64_t>(all, std::numeric_limits<int32_t>::max());
   const int64_t kept = call.length * int64_t(Op::kept * sizeof(typename OnDevice::S));
   at::Tensor memory;

@@ -222,6 +222,8 @@ bool is_rounded(const Arguments& arguments) {
 template <typename Op>
 Results<Op> new_on_cpu(const Loops& loops, const Arguments& arguments, at::ArrayRef<bool> wanted) {
   if (is_rounded<Op>(arguments)) {
+    check_sizes<Op>(arguments);
+    check_exact<Op>(arguments);
     std::array<at::Tensor, Op::inputs> tensors;
     std::array<at::OptionalTensorRef, Op::inputs> wide;
     for (size_t i = 0; i < Op::inputs; ++i) {
@@ -265,26 +267,60 @@ inline c10::SymDimVector broadcast(const Arguments& arguments) {
   return sizes;
 }
 
-template <typename Op>
-Results<Op> meta_results(const Arguments& arguments, at::ArrayRef<bool> wanted) {
+/// The first tensor that is there.
+inline const at::Tensor& first_of(const Arguments& arguments) {
+  return **std::find_if(arguments.tensors.begin(), arguments.tensors.end(), [](const auto& tensor) {
+    return tensor.has_value();
+  });
+}
+
+/// The strides of results, as TensorIterator has them.
+inline c10::SymDimVector strides_of(const Arguments& arguments, c10::SymIntArrayRef sizes) {
   c10::SmallVector<const at::Tensor*, 4> inputs;
   for (const at::OptionalTensorRef& tensor : arguments.tensors) {
     if (tensor.has_value()) {
       inputs.push_back(&*tensor);
     }
   }
+  return torchext::detail::result_strides(inputs, sizes);
+}
+
+template <typename Op>
+Results<Op> meta_results(const Arguments& arguments, at::ArrayRef<bool> wanted) {
   check_exact<Op>(arguments);
   const c10::SymDimVector sizes = broadcast(arguments);
-  const c10::SymDimVector strides = torchext::detail::result_strides(inputs, sizes);
+  const c10::SymDimVector strides = strides_of(arguments, sizes);
   Results<Op> found;
   for (size_t i = 0; i < Op::results; ++i) {
     if (wanted[i]) {
       const auto options =
-          inputs[0]->options().dtype(dtype_of(Op::rules[i], arguments)).device(at::kMeta);
+          first_of(arguments).options().dtype(dtype_of(Op::rules[i], arguments)).device(at::kMeta);
       found[i] = at::empty_strided_symint(sizes, strides, options);
     }
   }
   return found;
+}
+
+/// A tensor whose dimensions lie in memory as those of these strides do, the largest ones outside.
+inline at::Tensor laid_out(const at::Tensor& tensor, c10::SymIntArrayRef strides) {
+  const c10::SymIntArrayRef own = tensor.sym_strides(), sizes = tensor.sym_sizes();
+  bool is_laid_out = true;
+  c10::DimVector order(own.size()), back(own.size());
+  for (size_t i = 0; i < own.size(); ++i) {
+    order[i] = static_cast<int64_t>(i);
+    is_laid_out = is_laid_out && (TORCH_GUARD_OR_TRUE(own[i].sym_eq(strides[i])) ||
+                                  TORCH_GUARD_OR_FALSE(sizes[i].sym_eq(1)));
+  }
+  if (is_laid_out) {
+    return tensor;
+  }
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return TORCH_GUARD_OR_FALSE(strides[a].sym_gt(strides[b]));
+  });
+  for (size_t i = 0; i < order.size(); ++i) {
+    back[order[i]] = static_cast<int64_t>(i);
+  }
+  return tensor.permute(order).contiguous().permute(back);
 }
 
 /// A result of ATen's operators as that of a kernel: of all tensors' sizes, and a tensor of its own.
@@ -294,10 +330,7 @@ inline at::Tensor as_result(
     c10::SymIntArrayRef sizes,
     at::ScalarType dtype) {
   if (value.is_number()) {
-    const at::Tensor& first =
-        **std::find_if(arguments.tensors.begin(), arguments.tensors.end(), [](const auto& tensor) {
-          return tensor.has_value();
-        });
+    const at::Tensor& first = first_of(arguments);
     const at::Tensor same = at::full_symint(sizes, value.number(), first.options().dtype(dtype));
     // Results of one call require grad together; of slices the sizes are others.
     return first.requires_grad()
@@ -337,12 +370,13 @@ Results<Op> composite_results(const Arguments& arguments, at::ArrayRef<bool> wan
   std::copy(arguments.conditions, arguments.conditions + Op::conditions, has + Op::inputs);
   std::copy(wanted.begin(), wanted.end(), is_wanted);
   Op::template compute<Value>(Given<Value>{inputs, numbers, has, is_wanted}, results);
-  const c10::SymDimVector sizes = broadcast(arguments);
+  const c10::SymDimVector sizes = broadcast(arguments), strides = strides_of(arguments, sizes);
   Results<Op> found;
   for (size_t i = 0; i < Op::results; ++i) {
     if (wanted[i]) {
       results[i] = apart(results[i], results, i);
-      found[i] = as_result(results[i], arguments, sizes, dtype_of(Op::rules[i], arguments));
+      const at::ScalarType dtype = dtype_of(Op::rules[i], arguments);
+      found[i] = laid_out(as_result(results[i], arguments, sizes, dtype), strides);
     }
   }
   return found;

@@ -307,8 +307,9 @@ inline RowResults composite_rows(
       const Place& place = op.places[i];
       const at::ScalarType dtype = dtype_of(op.rules[i], arguments);
       const at::OptionalTensorRef summed = like(op, arguments, i);
-      parts.push_back(as_result(
-          value, arguments, sizes.of_result(op, i), summed.has_value() ? computed : dtype));
+      const at::Tensor part = as_result(
+          value, arguments, sizes.of_result(op, i), summed.has_value() ? computed : dtype);
+      parts.push_back(part.contiguous());
       if (summed.has_value()) {
         parts[0] = at::sum_to(std::move(parts[0]), (*summed).sym_sizes()).to(dtype);
       }
@@ -435,9 +436,8 @@ inline void check_integers(
   for (size_t i = 0; i < op.numbers; ++i) {
     const Number& number = arguments.numbers[i];
     TORCH_CHECK_NOT_IMPLEMENTED(
-        !number.is_integral ||
-            (computed == at::kDouble ? is_exact<double>(number.integer)
-                                     : is_exact<float>(number.integer)),
+        !number.is_integral || (computed == at::kDouble ? is_exact<double>(number.integer)
+                                                        : is_exact<float>(number.integer)),
         op.name,
         ": ",
         number.integer,

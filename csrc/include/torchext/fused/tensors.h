@@ -106,16 +106,15 @@ struct Functions<Value> {
     }                                                                                    \
     return function(a.tensor_beside(b.tensor()), b.tensor());                            \
   }
-#define TORCHEXT_COMPARISON(name, function)                                                    \
-  static V name(const V& a, const V& b) {                                                      \
-    if (a.is_number() && b.is_number()) {                                                      \
-      return always(Functions<double>::name(real(a), real(b)));                                \
-    }                                                                                          \
-    const bool are_whole = a.is_whole() && b.is_whole();                                       \
-    const V left = are_whole ? a.integers() : a, right = are_whole ? b.integers() : b;         \
-    return right.is_number()                                                                   \
-               ? V(function(left.tensor(), right.number()), a)                                 \
-               : V(function(left.tensor_beside(right.tensor()), right.tensor()), b);           \
+#define TORCHEXT_COMPARISON(name, function)                                                        \
+  static V name(const V& a, const V& b) {                                                          \
+    if (a.is_number() && b.is_number()) {                                                          \
+      return always(Functions<double>::name(real(a), real(b)));                                    \
+    }                                                                                              \
+    const bool are_whole = a.is_whole() && b.is_whole();                                           \
+    const V left = are_whole ? a.integers() : a, right = are_whole ? b.integers() : b;             \
+    return right.is_number() ? V(function(left.tensor(), right.number()), a)                       \
+                             : V(function(left.tensor_beside(right.tensor()), right.tensor()), b); \
   }
 #define TORCHEXT_TENSORS(name, function)                                  \
   static V name(const V& a, const V& b) {                                 \

@@ -98,8 +98,7 @@ struct Primitives<at::vec::Vectorized<T>> {
     const V below = exact.floor();
     const V found = V::blendv(below, below + one, exact - below > V(0.5));
     const V quotient = a / b;
-    return V::blendv(
-        V::blendv(found, zero.copysign(quotient), exact == zero), quotient, b == zero);
+    return V::blendv(V::blendv(found, zero.copysign(quotient), exact == zero), quotient, b == zero);
   }
   TORCHEXT_VALUE V pow(V a, V b) {
     return a.pow(b);
