@@ -171,3 +171,29 @@ def test_a_missing_tensor_has_no_gradient(pointwisetest):
     x = torch.randn(3, dtype=torch.float64, requires_grad=True)
     assert gradcheck(pointwisetest.scaled, (x,), check_forward_ad=True)
     assert gradgradcheck(pointwisetest.scaled, (x,), check_fwd_over_rev=True)
+
+
+def test_what_is_detached_is_constant_to_any_order(pointwisetest):
+    x, y = torch.rand(5, dtype=torch.float64) + 0.6, torch.rand(5, dtype=torch.float64)
+    at = x.clone()
+    ours = pointwisetest.straight_through
+
+    def written_out(x, y):
+        return at * y**2 + x * at.exp() + x**3 + (at.round() - at)
+
+    def along(f):
+        return lambda x, y: torch.func.jvp(f, (x, y), (at.cos(), at.sin()))[1]
+
+    def gradient(f):
+        return lambda x, y: sum(grad(lambda *p: f(*p).sum(), (0, 1))(x, y))
+
+    for modes in itertools.product([along, gradient], repeat=3):
+        for order in (1, 2, 3):
+            both = []
+            for f in (ours, written_out):
+                for mode in modes[:order]:
+                    f = mode(f)
+                both.append(f(x, y))
+            assert_close(*both)
+    for f in (ours, lambda x, y: ours(x, y) * 1):
+        assert_close(vmap(gradient(f))(x, y), gradient(written_out)(x, y))

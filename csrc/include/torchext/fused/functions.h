@@ -93,6 +93,9 @@ struct Primitives {
     static_assert(is_real, "integers are divided as floats");
     return a / b;
   }
+  TORCHEXT_VALUE V detach(V a) {
+    return a;
+  }
   TORCHEXT_VALUE V negative(V a) {
     return static_cast<V>(-a);
   }

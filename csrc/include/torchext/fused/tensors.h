@@ -241,6 +241,11 @@ struct Functions<Value> {
     return at::where(is_place, chosen, std::numeric_limits<double>::quiet_NaN());
   }
 
+  /// Where the operators of the expression are differentiated; a tensor of its own, as results are.
+  static V detach(const V& a) {
+    return a.is_number() ? a : V(a.tensor().detach().clone());
+  }
+
   static V inverse(const V& a) {
     return a.is_number() ? always(!a.number().toBool()) : V(at::logical_not(a.tensor()), a);
   }

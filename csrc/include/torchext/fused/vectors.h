@@ -83,6 +83,9 @@ struct Primitives<at::vec::Vectorized<T>> {
   TORCHEXT_VALUE V divide(V a, V b) {
     return a / b;
   }
+  TORCHEXT_VALUE V detach(V a) {
+    return a;
+  }
   TORCHEXT_VALUE V negative(V a) {
     return a.neg();
   }
