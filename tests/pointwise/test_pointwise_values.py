@@ -216,8 +216,9 @@ def test_what_is_more_exact_than_16_bits_is_not_rounded(pointwisetest, path, dty
     expected = (torch.nn.functional.silu(x.float()) * scale).to(dtype)
     assert pointwisetest.swiglu_(y, scale) is y
     assert_close(y, expected)
-    out = torch.empty(0, dtype=dtype)
-    assert_close(pointwisetest.swiglu.out(x, scale, out=out), expected)
+    for other in (dtype, torch.float32, torch.float64):
+        out = torch.empty(0, dtype=other)
+        assert_close(pointwisetest.swiglu.out(x, scale, out=out), expected.to(other))
 
 
 def test_sizes_that_do_not_broadcast_are_named(pointwisetest):

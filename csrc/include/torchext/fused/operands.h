@@ -253,6 +253,7 @@ void run_on_cpu(at::TensorIteratorBase& iter, const Loops& loops, const Argument
     loop_on_cpu<Op>(iter, loops, arguments, wanted);
   } else {
     iter.output(0).copy_(new_on_cpu<Op>(loops, arguments, wanted)[0]);
+    iter.cast_outputs();
   }
 }
 
