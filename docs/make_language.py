@@ -563,13 +563,14 @@ the arguments (`Tensor`, `Tensor?`, `Scalar`, `float`, `int`, `bool`), the names
 functions below. `weight is None` asks for a tensor that may be missing; that, and what is made of
 numbers alone (`1 - beta`), is known once a call, in double precision. A condition that is known so
 chooses as Python does: what stands in the branch that is not taken is no part of the value, nor of
-a gradient, as in `x if weight is None else x / weight`; one of elements chooses between two values,
-as torch.where does. A tensor that may be missing stands only where it is given. Of several results
-each has an expression, in a list; an argument `bool[N] output_mask` says which of N are wanted. A
-long one goes on in the next line, in any way that YAML has. The arguments of an operator that is
-differentiated are not called `grad`, `grads`, `result` or `output_mask`, which formulas are about.
-Beside an expression an entry may say `forms`, `let`, `opaque`, `dtypes`, `autocast`, `samples`,
-`differentiable`, `doc` and what else is no kernel's: those are generated.
+a gradient, as in `x if weight is None else x / weight` (the dtype and whether a result requires
+grad follow from all that the expression names, whatever is chosen); one of elements chooses between
+two values, as torch.where does. A tensor that may be missing stands only where it is given. Of
+several results each has an expression, in a list; an argument `bool[N] output_mask` says which of N
+are wanted. A long one goes on in the next line, in any way that YAML has. The arguments of an
+operator that is differentiated are not called `grad`, `grads`, `result` or `output_mask`, which
+formulas are about. Beside an expression an entry may say `forms`, `let`, `opaque`, `dtypes`,
+`autocast`, `samples`, `differentiable`, `doc` and what else is no kernel's: those are generated.
 
 ```yaml
 - func: rotate(Tensor x, Tensor y, Tensor angle) -> (Tensor, Tensor)

@@ -31,7 +31,8 @@ def computed(sign: str, left: Number, right: Number) -> Number | None:
         is_number = type(value) in (bool, int, float) and math.isfinite(value)
     except (ArithmeticError, ValueError):
         return None
-    return Number(value) if is_number and abs(value) < 2**63 else None
+    is_held = type(value) is not int or abs(value) < 2**63
+    return Number(value) if is_number and is_held else None
 
 
 def joined(sign: str, left: Tree, right: Tree) -> Tree:

@@ -183,7 +183,7 @@ class _Reader:
         value = node.value
         if type(value) not in (bool, int, float):
             raise self.mistake(node, f"'{shown(node)}' is no number")
-        if isinstance(value, float) and not math.isfinite(value) or abs(value) >= 2**63:
+        if not (math.isfinite(value) if isinstance(value, float) else abs(value) < 2**63):
             raise self.mistake(node, f"'{shown(node)}' is too large")
         return Number(value)
 

@@ -7,9 +7,10 @@ Whatever is derived from an expression is one again, in the same language: `text
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
+from weakref import WeakValueDictionary
 
 
 @dataclass(frozen=True)
@@ -52,50 +53,38 @@ class Number:
         return type(self.value), repr(self.value)
 
 
-@dataclass(frozen=True)
-class Call:
+class _Shared:
+    """Equal ones are one object: what stands many times in an expression is compared in no time."""
+
+    _made: ClassVar[WeakValueDictionary[tuple[object, ...], _Shared]] = WeakValueDictionary()
+
+    def __new__(cls, *parts: object) -> _Shared:
+        return cls._made.setdefault((cls, *parts), super().__new__(cls))
+
+
+@dataclass(frozen=True, eq=False)
+class Call(_Shared):
     """A function or an operator of the language, which `functions.yaml` lists."""
 
     function: str
     arguments: tuple[Tree, ...]
 
-    @functools.cached_property
-    def _hash(self) -> int:
-        return hash((self.function, self.arguments))
 
-    def __hash__(self) -> int:
-        return self._hash
-
-
-@dataclass(frozen=True)
-class Choice:
+@dataclass(frozen=True, eq=False)
+class Choice(_Shared):
     """One of two values, by a condition."""
 
     condition: Tree
     then: Tree
     other: Tree
 
-    @functools.cached_property
-    def _hash(self) -> int:
-        return hash((self.condition, self.then, self.other))
 
-    def __hash__(self) -> int:
-        return self._hash
-
-
-@dataclass(frozen=True)
-class Cast:
+@dataclass(frozen=True, eq=False)
+class Cast(_Shared):
     """A result in another dtype than follows from what it is computed of: `to(x, int8)`."""
 
     value: Tree
     dtype: str  # torch's name
-
-    @functools.cached_property
-    def _hash(self) -> int:
-        return hash((self.value, self.dtype))
-
-    def __hash__(self) -> int:
-        return self._hash
 
 
 @dataclass(frozen=True)
@@ -179,11 +168,14 @@ def names(*trees: Tree) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def text(tree: Tree) -> str:
-    """The expression as it is written in a spec."""
+def text(tree: Tree, most: int | None = None) -> str:
+    """The expression as it is written in a spec; most: so many characters, and an ellipsis, where
+    what stands several times in it makes more."""
     made: dict[Tree, tuple[str, int]] = {}
     for part in in_order(tree):
-        made[part] = _written(part, made)
+        words, level = _written(part, made)
+        is_cut = most is not None and len(words) > most
+        made[part] = (f"{words[:most]}...", _ATOM) if is_cut else (words, level)
     return made[tree][0]
 
 

@@ -18,7 +18,7 @@ from codegen.fused.extents import Extent, extent
 from codegen.fused.functions import pieces
 from codegen.fused.reading import Mistake, read
 from codegen.fused.rows import of_primitives
-from codegen.fused.tree import names, text
+from codegen.fused.tree import in_order, names, text
 
 KINDS = dict.fromkeys(NAMES, "tensor")
 ONES = torch.ones(30, dtype=torch.float64)
@@ -231,3 +231,16 @@ def test_names_and_functions_that_are_nearly_right_are_shown():
         with pytest.raises(Mistake) as caught:
             read(expression, {**KINDS, "weight": "tensor?"})
         assert hint in caught.value.hint
+
+
+def test_what_stands_many_times_takes_no_longer_for_it():
+    """Twenty expressions of two of the one before: a million of the first, of which one is read."""
+    local = {"a": read("sigmoid(x)", KINDS)}
+    for _ in range(20):
+        local["a"] = read("a * (1 - a)", KINDS, local)
+    tree = local["a"]
+    assert tree is read("a", KINDS, local) and len(in_order(tree)) == 43
+    (first,) = gradients({"grad": tree}, ["x"]).values()
+    (second,) = gradients({"again": first}, ["x"]).values()
+    assert len(in_order(second)) < 1000
+    assert len(text(second, 500)) <= 503

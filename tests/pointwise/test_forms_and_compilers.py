@@ -32,10 +32,33 @@ def test_the_out_form_writes_as_atens(pointwisetest):
 
 
 def test_the_out_form_of_a_condition_converts_it(pointwisetest):
+    for dtype in (torch.float32, torch.bfloat16, torch.float64, torch.int64, torch.bool):
+        x = torch.tensor([3, -1, 0]).to(dtype)
+        expected = pointwisetest.positive(x)
+        assert expected.dtype == torch.bool
+        for other in (torch.bool, torch.uint8, torch.int64, torch.float16, torch.float64):
+            out = torch.empty(3, dtype=other)
+            assert pointwisetest.positive.out(x, out=out) is out
+            assert_close(out, expected.to(other))
     x = torch.tensor([1.0, -1.0, float("nan")])
     out = torch.empty(3)
     pointwisetest.positive.out(x, out=out)
     assert out.tolist() == [1, 0, 0]
+
+
+def test_what_decides_on_no_dtype_bars_no_out_tensor(pointwisetest):
+    """A result of float32 that is computed in float64, and one of bools in integers."""
+    mask, x, y = torch.randn(3, dtype=torch.float64), torch.randn(3), torch.randn(3)
+    expected = torch.where(mask > 0, x, y)
+    for out in (torch.empty(3), torch.empty(0, dtype=torch.float64), torch.empty(3).half()):
+        assert pointwisetest.one_of.out(mask, x, y, out=out) is out
+        assert_close(out, expected.to(out.dtype))
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output"):
+        pointwisetest.one_of.out(mask, x, y, out=torch.empty(3, dtype=torch.int64))
+    bools = torch.tensor([True, False, True])
+    own = bools.clone()
+    assert pointwisetest.one_of_(own, ~bools, bools) is own
+    assert own.tolist() == [False, False, False]
 
 
 def test_the_in_place_form_writes_as_atens(pointwisetest):

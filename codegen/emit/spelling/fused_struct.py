@@ -38,6 +38,7 @@ struct $struct {
 };
 """
 
+_MOST = 4_000  # characters of a comment
 _CATEGORIES = {
     Category.BOOL: "kBool", Category.INTEGER: "kInteger", Category.FLOAT: "kFloat",
 }  # fmt: skip
@@ -49,7 +50,8 @@ def struct(namespace: str, op: OperatorPlan, plan: FusedPlan) -> str:
         location=op.spec_line,
         schema=op.schema,
         expressions=[
-            f"//   {_name(op, place)}{text(tree)}" for place, tree in zip(plan.places, plan.results)
+            f"//   {_name(op, place)}{text(tree, _MOST)}"
+            for place, tree in zip(plan.places, plan.results)
         ],
         struct=plan.struct,
         name=f"{namespace}::{op.operator.name.base}",

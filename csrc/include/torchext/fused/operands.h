@@ -94,7 +94,13 @@ class Operands {
     config_.add_output(result);
     const at::ScalarType dtype = dtype_of(Op::rules[0], arguments_);
     if (dtype != dtype_of(Op::common, arguments_)) {
-      config_.declare_static_dtype(dtype);
+      config_.declare_static_dtype(dtype).enforce_safe_casting_to_output(false);
+      TORCH_CHECK(
+          !result.defined() || c10::canCast(dtype, result.scalar_type()),
+          "result type ",
+          dtype,
+          " can't be cast to the desired output type ",
+          result.scalar_type());
     }
     add_inputs();
     return config_;
