@@ -109,8 +109,9 @@ def _with_defaults(
     found: dict[Tree, set[Number]] = {}
     choices: dict[Tree, Tree] = {}
     for part in in_order(*expressions.results):
-        if isinstance(part, Choice) and isinstance(part.then, Number):
-            is_default = IsMissing(getattr(part.other, "name", "")) == part.condition
+        is_given = isinstance(part, Choice) and isinstance(part.other, (Name, OfRow, Slice))
+        if is_given and isinstance(part.then, Number):
+            is_default = IsMissing(part.other.name) == part.condition
             if is_default and type(part.then.value) is not bool and abs(part.then.value) < 2**53:
                 found.setdefault(part.other, set()).add(part.then)
                 choices[part] = part.other

@@ -39,12 +39,12 @@ _USED_BY_HANDLES = frozenset(
 _TYPES = frozenset(["int64_t"])  # which generated code writes without a namespace
 # What the generated functions around a call use themselves; an argument must not hide it.
 _USED = frozenset(
-    "Aside Expected Kernel SelectedDevice any_requires_grad as_argument before_write "
+    "Aside Expected Kernel Op SelectedDevice any_requires_grad as_argument before_write "
     "below_adinplace_or_view "
-    "below_autograd check_apart check_copied check_copied_list check_defined check_elements "
+    "below below_autograd check_apart check_copied check_copied_list check_defined check_elements "
     "check_inplace check_length check_new check_no_argument check_no_requires_grad "
     "check_no_tangent check_no_twins check_no_view check_not_complex check_out check_same_device "
-    "check_written_apart device_of error expected given_or guard has_tangent has_tensor iter "
+    "check_written_apart device_of error expected given_or guard has_tangent has_tensor held iter "
     "kAnyNumber kHome kKernel kept keys laid_out name_caller native node only_view op operators "
     "opmath_t or_missing precomputed primal_of raw_tangent_of rebase_result_history recorded_node "
     "records returned save save_value save_written scalar_t set_result_history set_tangent "

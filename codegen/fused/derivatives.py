@@ -21,7 +21,7 @@ from .constants import chosen, computed, joined, negated
 from .extents import Extent, extent, extents
 from .functions import expanded, functions, joined_rows, makes_result, pieces
 from .reading import read
-from .rows import without
+from .rows import reduced, without
 from .sums import sum_of
 from .tree import (
     LENGTH,
@@ -187,7 +187,11 @@ def _inner_gradients(part: Tree, grad: Branch, known: Arguments) -> Iterator[tup
         for index, inner in enumerate(part.arguments):
             formula = _formula(part.function, index)
             if formula is not None and not _is_constant(inner):
-                yield inner, Branch(_applied(formula, part, grad.value), grad.when)
+                value = _applied(formula, part, grad.value)
+                yield (
+                    inner,
+                    Branch(reduced(value, known.kinds) if known.has_rows else value, grad.when),
+                )
 
 
 def _is_constant(tree: Tree) -> bool:

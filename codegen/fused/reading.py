@@ -49,6 +49,8 @@ def read(
     """
     if len(text) > MOST_CHARACTERS:
         raise Mistake(0, f"an expression has at most {MOST_CHARACTERS} characters; name its parts")
+    if "#" in text:
+        raise Mistake(text.index("#"), "an expression has no comments: write them above its key")
     stripped = text.lstrip()
     before = len(text) - len(stripped)
     try:

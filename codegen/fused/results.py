@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ..errors import did_you_mean
 from .dtypes import CASTS
+from .extents import Extent, extent
 from .functions import joined_rows, total
 from .tree import CAST, Cast, Name, Number, Tree
 
@@ -56,6 +57,9 @@ def _total(reader: Reader, node: ast.Call) -> Tree:
     if not isinstance(like, Name) or not reader.arguments[like.name].startswith("tensor"):
         message = f"'{shown(node)}' sums no rows to the size of an argument that has some"
         raise reader.mistake(node, message)
+    if extent(found[0], reader.arguments) is not Extent.ELEMENT:
+        message = f"'{shown(node.args[0])}' is one number, and no row of them"
+        raise reader.mistake(node.args[0], message)
     return total(found[0], like)
 
 

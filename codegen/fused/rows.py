@@ -77,6 +77,16 @@ def without(tree: Tree, kind: str) -> Tree:
     return made[tree]
 
 
+def reduced(tree: Tree, kinds: Mapping[str, str]) -> Tree:
+    """The expression without reductions of what a row has one number of."""
+    made: dict[Tree, Tree] = {}
+    for part in in_order(tree):
+        found = with_parts(part, made)
+        is_reduction = isinstance(found, Call) and functions()[found.function].reduces
+        made[part] = _reduced(found, kinds) if is_reduction else found
+    return made[tree]
+
+
 def _in_its_place(call: Call) -> Tree | None:
     """What a call of a function equals, in other functions."""
     equal = _equal(call.function)

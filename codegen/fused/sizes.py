@@ -40,4 +40,6 @@ def as_rows(tree: Tree, result: Tree, kinds: Mapping[str, str]) -> Tree:
     if extent(tree, kinds) is Extent.ELEMENT or extent(result, kinds) is not Extent.ELEMENT:
         return tree
     rows = [tensor for tensor in tensors(kinds, result) if not isinstance(tensor, OfRow)]
+    if not rows:
+        return tree  # a piece of positions and numbers, which no tensor's size says more about
     return expanded(tree, min(rows, key=lambda row: kinds[row.name] == "tensor?"))

@@ -174,3 +174,25 @@ def test_factors_of_one_and_constants_are_folded():
     tree = read("x ** 2", {"x": "tensor"})
     assert text(gradients({"grad": tree}, ["x"])["x"]) == "grad * (2 * x)"
     assert gradients({"grad": Number(3)}, ["x"]) == {"x": None}
+
+
+@pytest.mark.parametrize(
+    "expression", ["softplus(x)", "softplus(x, 2)", "x ** y", "0 ** x + x * y"]
+)
+def test_second_derivatives_where_a_branch_is_infinite(expression):
+    """The branch that is not chosen is multiplied by no infinity."""
+    x = torch.tensor([100.0, 1000.0, 0.0, 0.5], dtype=torch.float64)
+    given = {"x": x, "y": torch.tensor([2.0, 3.0, 2.0, 0.5], dtype=torch.float64)}
+    tree = read(expression, dict.fromkeys("xy", "tensor"))
+    used = names(tree)
+    for of in used:
+        first = gradients({"grad": tree}, used)[of]
+        found = gradients({"again": first}, ["grad"])["grad"]
+        leaves = {n: v.clone().requires_grad_() for n, v in given.items()}
+        grad = torch.ones(4, dtype=torch.float64, requires_grad=True)
+        (torchs,) = torch.autograd.grad(
+            value_of(tree, leaves), leaves[of], grad, create_graph=True, allow_unused=True
+        )
+        (expected,) = torch.autograd.grad(torchs.sum(), grad)
+        own = value_of(found, {**given, "again": torch.ones_like(x), "grad": torch.ones_like(x)})
+        torch.testing.assert_close(own.expand(4), expected)

@@ -18,6 +18,10 @@ OF_ROWS = frozenset({"s", "i"})
 EXPRESSIONS = {
     "x * rsqrt(mean(x ** 2) + 1e-6) * w": Extent.ELEMENT,
     "exp(x - detach(amax(x))) / sum(exp(x - detach(amax(x))))": Extent.ELEMENT,
+    "mean(log_softmax(x))": Extent.ROW,
+    "sum(log_softmax(x) * w) + sum(log_softmax(x) * s[..., None])": Extent.ROW,
+    "logsumexp(x * y) * sum(softmax(x) * y) * mean(x / amax(abs(x)))": Extent.ROW,
+    "cat(x, arange(n) * s[..., None])": Extent.ELEMENT,
     "(x - mean(x)) * rsqrt(var(x, 0) + 1e-5) * w + y": Extent.ELEMENT,
     "logsumexp(x * y) - x[i]": Extent.ROW,
     "x / maximum(sqrt(sum(x ** 2)), 0.5)": Extent.ELEMENT,
