@@ -85,6 +85,8 @@ def fused_plan(
         types=_types(expressions),
         mask=label(expressions.mask) if expressions.mask else None,
         functions=tuple(_functions(kernels, structured)),
+        may_be_numbers=frozenset(_may_be_numbers(expressions)),
+        row=next((i for i, one in enumerate(inputs) if _is_row(one)), None),
         rows=rows_plan(expressions.results, whole, kinds, read, before) if has_rows else None,
     )
 
@@ -124,6 +126,19 @@ def _with_defaults(
             expressions, results=tuple(exchanged(tree, chosen) for tree in expressions.results)
         ),
     )
+
+
+def _may_be_numbers(expressions: Expressions) -> Iterator[Tree]:
+    """What is reduced, and names a tensor that may be missing."""
+    optional = {name for name, kind in expressions.kinds.items() if kind == "tensor?"}
+    for part in in_order(*expressions.results):
+        if isinstance(part, Call) and functions()[part.function].is_reduction:
+            if optional & {*names(part.arguments[0])}:
+                yield part.arguments[0]
+
+
+def _is_row(one: FusedInput) -> bool:
+    return not one.is_optional and not isinstance(one.tree, OfRow)
 
 
 def _numbers(expressions: Expressions) -> Iterator[str]:

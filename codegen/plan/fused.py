@@ -92,4 +92,6 @@ class FusedPlan:
     types: tuple[str, ...]  # the dtypes that it is computed in, names of c10
     mask: str | None  # the parameter that says which results are wanted
     functions: tuple[FusedFunction, ...]
+    may_be_numbers: frozenset[Tree]  # rows that are one number where a tensor is missing
+    row: int | None  # an input that is there, and a row, such as these are made
     rows: RowsPlan | None  # None: elements are computed one by one

@@ -9,9 +9,9 @@ import sys
 import pytest
 import torch
 import written_with_torch as written
+from every_path import PATHS
 from library_build import ROOT
 from torch.testing import assert_close, make_tensor
-from torch.utils._pytree import tree_map
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -169,23 +169,6 @@ def test_a_result_is_a_tensor_of_its_own(pointwisetest):
     found = pointwisetest.same(x)
     assert torch.equal(found, x)
     assert found.data_ptr() != x.data_ptr()
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled():
-    """So that no limit of recompilation sends a call to a kernel."""
-    torch._dynamo.reset()
-
-
-def first_of(batch):
-    return tree_map(lambda t: t[0], batch)
-
-
-PATHS = {
-    "kernel": lambda f: f,
-    "vmap": lambda f: lambda *x: first_of(torch.vmap(f)(*(t[None] for t in x))),
-    "compiled": lambda f: torch.compile(f, backend="aot_eager_decomp_partition"),
-}
 
 
 @pytest.mark.parametrize("path", PATHS)

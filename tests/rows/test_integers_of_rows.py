@@ -3,26 +3,10 @@
 
 import pytest
 import torch
+from every_path import PATHS
 from torch.nn import functional as F
 from torch.testing import assert_close
-from torch.utils._pytree import tree_map
 
-
-@pytest.fixture(autouse=True)
-def nothing_compiled():
-    """So that no limit of recompilation sends a call to a kernel."""
-    torch._dynamo.reset()
-
-
-def first_of(batch):
-    return tree_map(lambda t: t[0], batch)
-
-
-PATHS = {
-    "kernel": lambda f: f,
-    "vmap": lambda f: lambda *x: first_of(torch.vmap(f)(*(t[None] for t in x))),
-    "compiled": lambda f: torch.compile(f, backend="aot_eager_decomp_partition"),
-}
 ANY_PATH = pytest.mark.parametrize("path", PATHS)
 
 

@@ -16,10 +16,8 @@ from ...fused.tree import (
     IsMissing,
     Name,
     Number,
-    OfRow,
     Tree,
     in_order,
-    names,
 )
 from ...plan.fused import FusedPlan, Shared
 
@@ -42,7 +40,6 @@ class Statements:
             self.words |= {Name(LENGTH): "given.length", positions(): "given.position"}
         for index, number in enumerate(plan.numbers):
             self.words[number.tree] = f"given.numbers[{index}]"
-        self.optional = {item.name for item in plan.inputs if item.is_optional}
         count = len(plan.inputs)
         self.conditions = {c.tree: f"given.has[{count + i}]" for i, c in enumerate(plan.conditions)}
         self.known = plan.known
@@ -85,15 +82,9 @@ class Statements:
             return _POWERS[given[1].value].format(self.number(given[0]))
         of = self.condition if joins_conditions(part) else self.number
         words = [of(argument) for argument in given]
-        if functions()[name].is_reduction and self.optional & {*names(given[0])}:
-            words[0] = f"F::row({words[0]}, {self._row()})"
+        if functions()[name].is_reduction and given[0] in self.plan.may_be_numbers:
+            words[0] = f"F::row({words[0]}, given.inputs[{self.plan.row}])"
         return f"F::{functions()[name].cpp}({', '.join(words)})"
-
-    def _row(self) -> str:
-        """A row that is there, where others may be missing."""
-        items = enumerate(self.plan.inputs)
-        rows = (i for i, item in items if not (item.is_optional or isinstance(item.tree, OfRow)))
-        return f"given.inputs[{next(rows)}]"
 
     def _choice(self, part: Choice) -> str:
         of = self.condition if is_condition(part) else self.number
