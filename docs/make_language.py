@@ -552,8 +552,9 @@ From the line follow
   gradients that are asked for alone; a tensor that was broadcast has the sum of its own. What is
   saved is the arguments, or the result where its gradient needs less of them. Beyond the
   second derivative, and in forward mode beyond the first, they differentiate as the ATen operators
-  that the expression is written with. An entry in derivatives.yaml replaces what would be derived,
-  and `differentiable: False` leaves it out;
+  that the expression is written with. `python -m torchext.codegen expand FILE` prints them, with
+  names of `let:` for what stands in them more than once. An entry in derivatives.yaml replaces what
+  would be derived, and `differentiable: False` leaves it out;
 - a CompositeImplicitAutograd kernel of ATen's operators: a device without a kernel runs it, and
   Inductor compiles the expression together with what stands around it, forward and backward, in
   place of a call that it cannot see into.
@@ -762,9 +763,10 @@ reported on the formula's own line.
 ## Forward mode
 
 NAMES are results: the formula gives their tangents, one for each differentiable result or none at
-all. It uses `self_t`, the tangent of a differentiable argument (zeros where it has none), `self_p`,
-its value, results and the other arguments by name, as the kernel has them: a `Tensor?` is a
-`std::optional<at::Tensor>`. `auto_linear` is the operator itself at the tangents, where one of its
+all. It uses `self_t`, the tangent of a differentiable argument (zeros where it has none), or
+`self_t_raw`, the same (undefined where it has none, for formulas in which zero times infinity would
+be NaN), `self_p`, its value, results and the other arguments by name, as the kernel has them: a
+`Tensor?` is a `std::optional<at::Tensor>`. `sum_of_defined(a, b)` adds what may be undefined. `auto_linear` is the operator itself at the tangents, where one of its
 results is differentiable, that one; `auto_element_wise` the formula of the gradient, for an
 operator whose Jacobian is diagonal. An operator without such lines refuses tangents by name. A
 result's tangent shares no memory with an argument or its tangent, whatever the formula returns, so

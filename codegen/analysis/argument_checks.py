@@ -15,7 +15,7 @@ from ..plan.autograd import Tensors
 from ..plan.calls import LengthCheck
 from ..plan.kernels import KernelPlan
 from ..schema.schema import Argument, Type
-from ..spec.dispatch_keys import BACKEND_KEYS, COMPOSITE_KEYS
+from ..spec.dispatch_keys import COMPUTING_KEYS
 from ..spec.model import Operator
 
 # Of a list of results some gradients may be missing, which reach an operator as a list.
@@ -34,7 +34,7 @@ def with_argument_checks(operator: Operator, kernels: Iterable[KernelPlan]) -> I
     )
     lengths = tuple(length_checks(operator))
     for kernel in kernels:
-        computes = kernel.key in BACKEND_KEYS or kernel.key in COMPOSITE_KEYS
+        computes = kernel.key in COMPUTING_KEYS
         if kernel.signature is None or not computes:
             yield kernel
         else:

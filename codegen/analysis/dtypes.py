@@ -12,7 +12,7 @@ from ..errors import Errors, did_you_mean
 from ..plan.calls import DtypeCheck
 from ..plan.kernels import KernelPlan
 from ..schema.schema import Argument
-from ..spec.dispatch_keys import BACKEND_KEYS, COMPOSITE_KEYS
+from ..spec.dispatch_keys import BACKEND_KEYS, COMPUTING_KEYS
 from ..spec.model import FALLBACK, DtypeRule, Operator
 
 
@@ -55,14 +55,10 @@ def _is_checked(argument: Argument) -> bool:
     return argument.type.is_tensor_like and not (argument.is_kwarg_only and argument.type.is_write)
 
 
-def _computes(key: str) -> bool:
-    return key in BACKEND_KEYS or key in COMPOSITE_KEYS
-
-
 def with_dtype_checks(source: Operator, kernels: Iterable[KernelPlan]) -> Iterator[KernelPlan]:
     """The kernels, those that compute with the checks of `dtypes:`; source: as above."""
     for kernel in kernels:
-        computes = _computes(kernel.key)
+        computes = kernel.key in COMPUTING_KEYS
         calls_another = kernel.structured is not None and kernel.structured.out_handle is not None
         if not source.dtypes or kernel.signature is None or not computes or calls_another:
             yield kernel
@@ -99,7 +95,7 @@ def check_dtypes(operator: Operator, errors: Errors) -> None:
 
 
 def _check_rule(operator: Operator, rule: DtypeRule, errors: Errors) -> None:
-    keys = {e.key for e in operator.dispatch or () if _computes(e.key)} | _devices(operator)
+    keys = {e.key for e in operator.dispatch or () if e.key in COMPUTING_KEYS} | _devices(operator)
     keys -= {e.key for e in operator.dispatch or () if e.kernel == FALLBACK}
     if rule.key is not None and rule.key not in keys:
         hint = did_you_mean(rule.key, sorted(keys), "it has kernels for")

@@ -67,7 +67,7 @@ def fused_plan(
     before = {one.tree for one in (*shared, *conditions)} | known
     comparisons = compared(expressions.results, kinds)
     return FusedPlan(
-        struct=cpp_names.handle_name(form),
+        struct=cpp_names.expression_name(form),
         inputs=inputs,
         scalars=tuple((name, label(name)) for name in _numbers(expressions)),
         numbers=shared,

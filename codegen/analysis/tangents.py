@@ -95,7 +95,7 @@ class TangentAnalysis:
         candidates = [*self.tensors, *self.lists] if elementwise else self.tensors
         used = read(text).names
         if required is None:
-            required = [n for n in candidates if f"{n}_t" in used]
+            required = [n for n in candidates if used.intersection(forward.words(n))]
         primals = {n for n in candidates if f"{n}_p" in used}
         written = [self._argument(r.written) for r in results if r.written]
         clones = None
@@ -108,7 +108,8 @@ class TangentAnalysis:
             text, primals, clones = self._in_place(text, name, primals)
             candidates = list(dict.fromkeys([*candidates, name]))
             required = list(dict.fromkeys([*required, name]))
-        old = [n for n in candidates if f"original_{n}_t" in used and n not in required]
+        is_old = {n for n in candidates if used.intersection(forward.words(f"original_{n}"))}
+        old = [n for n in candidates if n in is_old and n not in required]
         looked_at = [*required, *old, *([] if elementwise else self.lists)]
         named = dict.fromkeys([*looked_at, *(n for n in candidates if n in primals)])
         return TangentPlan(
@@ -186,7 +187,8 @@ class TangentAnalysis:
         if self.scope.operator.is_inplace_view:
             return forward.viewed_in_place(name, text), primals, None
         written = forward.written_in_place(name, text, self.entry.scope.operator.name.base)
-        reads = {f"{name}_t", f"original_{name}_t"} & read(text).names
+        own = (*forward.words(name), *forward.words(f"original_{name}"))
+        reads = read(text).names.intersection(own)
         if not self.inherits:
             # it writes to the tangent itself, or does not read it
             clones = name if f"{name}_t" in reads else None
@@ -205,8 +207,8 @@ class TangentAnalysis:
                 what = f"'{other}_p' is the value that the operator overwrites"
                 hint = f"'{written[other]}' is the new value, 'original_{other}_p' the old one"
                 self.errors.add(self.entry.forward[0].location, what, hint)
-            old = {f"{other}_p": f"original_{other}_p", f"{other}_t": f"original_{other}_t"}
-            text = read(text).renamed(old)
+            words = (f"{other}_p", *forward.words(other))
+            text = read(text).renamed({word: f"original_{word}" for word in words})
             primals = primals - {other}
         missing = {r.name for r in self.scope.results if r.is_optional}
         kept = {result: n for n, result in written.items() if result not in missing}
@@ -254,16 +256,17 @@ class TangentAnalysis:
                 is_read = name in primals or self.overwrites
                 parameter = self._value(name, elementwise, is_read)
                 written = name in self.written
-                raw = f"{name}_t_raw" in used
-                needs = name in required, name in primals, raw
+                whole, raw = forward.words(name)
+                needs = whole in used, name in primals, raw in used
                 copied = written and self.overwrites
                 found.append(TangentInput(name, parameter, *needs, written, is_copied=copied))
         for name in sorted(self.written):
-            tangent, primal = f"original_{name}_t" in used, f"original_{name}_p" in used
-            if tangent or primal:
+            item = f"original_{name}"
+            whole, raw = (word in used for word in forward.words(item))
+            primal = f"{item}_p" in used
+            if whole or raw or primal:
                 local = f"original_{self.scope.parameter(name)}"
-                item = f"original_{name}"
-                found.append(TangentInput(item, local, tangent, primal, False, False, True))
+                found.append(TangentInput(item, local, whole, primal, raw, False, True))
         return tuple(found)
 
     def _plain(self, name: str) -> str:

@@ -36,6 +36,14 @@ _LIKE_A_MACRO = re.compile("_*[A-Z][A-Z0-9]*_[A-Z0-9_]*")
 _USED_BY_HANDLES = frozenset(
     "Operator at c10 call name overload_name redispatch schema std torch torchext".split()
 )
+# What the struct of an expression declares, and what stands beside it.
+_USED_BY_EXPRESSIONS = frozenset(
+    "Loops RowLoops Types are_read common compared compute conditions conditions_of_row defaults "
+    "elements exponents has_negative_power has_rows indices input_names inputs keeps kept "
+    "largest_number least_number length_slot makes may_be_inputs name numbers numbers_of_row "
+    "of_results of_row of_rows passes places reads reduction reductions refuses_empty results "
+    "returns row_results rules scalars sizes slices slots uses_kept uses_positions uses_row".split()
+)
 _TYPES = frozenset(["int64_t"])  # which generated code writes without a namespace
 # What the generated functions around a call use themselves; an argument must not hide it.
 _USED = frozenset(
@@ -58,6 +66,11 @@ _MADE = re.compile(r"(dtypes|given)_\d+|\w+_(as_list|before|given|laid_out)")
 def handle_name(name: str) -> str:
     """The name of an operator's handle, a class: it hides no other's types, nor its own members."""
     return f"{name}_" if name in _USED_BY_HANDLES else identifier(name)
+
+
+def expression_name(name: str) -> str:
+    """The name of the struct of an operator's expression."""
+    return f"{name}_" if name in _USED_BY_EXPRESSIONS else handle_name(name)
 
 
 def identifier(name: str) -> str:

@@ -14,6 +14,7 @@ from ..spec.model import NON_DIFFERENTIABLE, Formula
 from .expression import mistake, value_count
 from .reading import Name, read
 from .scope import DIFFERENTIABLE_TYPES, FormulaScope
+from .tangents import words
 
 GRADS = ("grad", "grads", "grad_input_mask", "retain_variables")
 AUTO_LINEAR, AUTO_ELEMENT_WISE = "auto_linear", "auto_element_wise"
@@ -128,11 +129,14 @@ class FormulaChecks:
         lists = {n for n in with_gradient if scope.arguments[n].type.name == "List"}
         plain = set() if each else lists
         known = {n for n in scope.arguments if n not in with_gradient or n in plain}
-        known |= {f"{name}{suffix}" for name in with_gradient - plain for suffix in ("_p", "_t")}
+        tangents = {word for name in with_gradient - plain for word in words(name)}
+        known |= {f"{name}_p" for name in with_gradient - plain}
         returned = {result.written for result in scope.results}
         for arg in scope.func.mutated:
             if scope.parameter(arg.name) in returned:
-                known |= {f"original_{arg.name}_p", f"original_{arg.name}_t"}
+                known.add(f"original_{arg.name}_p")
+                tangents |= {*words(f"original_{arg.name}")}
+        known |= tangents
         for name in read(formula.text).free:
             if name.text in with_gradient - plain and name.text not in known:
                 what = f"'{name.text}' is ambiguous in the formula of a tangent"
@@ -142,7 +146,6 @@ class FormulaChecks:
         known |= {*scope.by_result, *({"i"} if each else ())}
         if not self._check_names(formula, known):
             return
-        tangents = {name for name in known if name.endswith("_t")} - scope.arguments.keys()
         if not read(formula.text).names & (plain | tangents):
             what = "the formula of a tangent uses no tangent"
             self.errors.add(formula.location, what, "the tangent of an argument 'x' is 'x_t'")

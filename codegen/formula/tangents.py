@@ -11,6 +11,12 @@ from .reading import read
 _METHOD = re.compile(r"(\w+)_t\.(\w+)\((.*)\)", re.DOTALL)
 
 
+def words(name: str) -> tuple[str, str]:
+    """What a formula calls the tangent of an argument: one that is zeros where there is none, and
+    one that is undefined there."""
+    return f"{name}_t", f"{name}_t_raw"
+
+
 def at_conjugate(gradient: str, argument: str, grads: list[str]) -> str:
     """A gradient's formula at the conjugate tangent of the argument, conjugated."""
     conjugate = dict.fromkeys(grads, f"{argument}_t.conj()")

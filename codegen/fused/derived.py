@@ -250,8 +250,9 @@ class _Deriving:
         """The tangents of results, and the arguments that are those of the arguments."""
         values: dict[str, Tree] = {}
         arguments = []
+        # One alone is there, since anything is computed.
+        is_there = [self.all_kinds[name] for name in tangents] == ["tensor"]
         for name, given in tangents.items():
-            is_there = self.all_kinds[name] == "tensor"
             own = self._named(given)
             values[name] = own if is_there else Choice(IsMissing(given), _ZERO, own)
             arguments.append(f"Tensor{'' if is_there else '?'} {given}")
@@ -261,9 +262,9 @@ class _Deriving:
             simplified(tangent(tree, values, known) or zero) for tree, zero in zip(results, zeros)
         )
         if self.has_rows:
-            like = partial(as_rows, kinds=self.all_kinds)
-            found = tuple(by_pieces(like, *both) for both in zip(found, results))
-        for_arguments = {n: t for n, t in tangents.items() if self.kinds.get(n) == "tensor"}
+            whole = partial(as_rows, kinds=self.all_kinds)
+            found = tuple(by_pieces(whole, *both) for both in zip(found, results))
+        for_arguments = tangents if is_there else {}
         return with_tensors(found, results, self.all_kinds, for_arguments), arguments
 
     def _rows_of(self, arguments: Iterable[str]) -> set[str]:

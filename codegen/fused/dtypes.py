@@ -49,6 +49,7 @@ class Category(IntEnum):
 
 _OF_NUMBERS = {bool: Category.BOOL, int: Category.INTEGER, float: Category.FLOAT}
 _OF_KINDS = {"bool": Category.BOOL, "int": Category.INTEGER, "float": Category.FLOAT}
+_GIVEN = {"numbers": Category.INTEGER, "floats": Category.FLOAT}  # by functions, at least
 
 
 @dataclass(frozen=True)
@@ -96,12 +97,13 @@ def _dtype(tree: Tree, made: Mapping[Tree, Dtype], kinds: Mapping[str, str]) -> 
     function = functions()[tree.function]
     if function.is_condition:
         return Dtype(is_bool=True)
-    if function.gives_integers or function.kind == "positions":
+    if function.gives == "integers" or function.kind == "positions":
         return Dtype(least=Category.INTEGER)
     if function.kind in ("element", "copies", "sizes"):
         return made[tree.arguments[0]]
     found = _promoted(*(made[part] for part in tree.arguments))
-    least = Category.FLOAT if function.is_real else found.least
+    own = Category.FLOAT if function.is_real else _GIVEN.get(function.gives, found.least)
+    least = max(found.least, own)
     return Dtype(found.tensors, found.numbers, least)
 
 

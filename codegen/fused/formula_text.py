@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import Location
@@ -77,12 +77,12 @@ class Formulas:
         if self.saved:
             values[self.saved] = result_names(self.func)[0]
         call = self._call(backward, values, "grad_input_mask")
-        yield tuple(self.gradients), where_defined(grads, call, len(self.gradients))
+        yield tuple(self.gradients), _gradients(grads, call, len(self.gradients))
         yield from without_gradient(n for n in self.tensors if n not in self.gradients)
 
     def tangent_lines(self, jvp: Schema) -> Iterator[Lines]:
         values = {name: f"{name}_p" for name in self.gradients}
-        values |= {given: f"{name}_t" for name, given in self.tangents.items()}
+        values |= _given(jvp, self.tangents)
         count = sum(self.smooth)
         smooth = [n for n, is_smooth in zip(result_names(self.func), self.smooth) if is_smooth]
         for index, result in enumerate(smooth):
@@ -93,35 +93,43 @@ class Formulas:
         given = ["grad"] if count == 1 else [f"grads[{i}]" for i in range(count)]
         call = self._call(double, dict(zip(self.second.values(), given)), "grad_input_mask")
         total = len(self.differentiated)
-        yield tuple(self.differentiated), where_defined(given, call, total)
+        yield tuple(self.differentiated), _gradients(given, call, total)
         arguments = (a.name for a in backward.arguments if a.type.is_tensor_like)
         yield from without_gradient(n for n in arguments if n not in self.differentiated)
 
     def tangents_of(self, backward: Schema, jvp: Schema) -> Iterator[Lines]:
         values = {name: f"{name}_p" for name in self.differentiated}
-        values |= {given: f"{name}_t" for name, given in self.tangents_of_backward.items()}
+        values |= _given(jvp, self.tangents_of_backward)
         count = len(self.gradients)
         for index, result in enumerate(result_names(backward)):
             yield (result,), taken(self._call(jvp, values, only(index, count)), index, count)
 
     def second_tangents(self, backward: Schema, double: Schema) -> Iterator[Lines]:
-        """Tangents of the gradients: of what is linear in `grad`, and along the arguments."""
+        """Tangents of the gradients: of what is linear in `grad`, and along the arguments. Each is
+        computed where there is a tangent for it, since 0 is no zero of what may be infinite."""
         count, total = len(self.gradients), len(self.differentiated)
         primals = {name: f"{name}_p" for name in self.differentiated}
-        along = {name: f"{name}_t" for name in self.grads}
-        directions = {
-            given: f"{name}_t" if name in self.differentiated else "Tensor()"
-            for name, given in self.second.items()
-        }
+        along = {name: f"{name}_t_raw" for name in self.grads}
+        own = {n: f"{n}_t_raw" for n in self.gradients if n in self.differentiated}
+        directions = {given: own.get(name, "Tensor()") for name, given in self.second.items()}
         places = {name: place for place, name in enumerate(self.differentiated)}
         for index, (name, result) in enumerate(zip(self.gradients, result_names(backward))):
             first = self._call(backward, {**primals, **along}, only(index, count))
-            text = taken(first, index, count)
-            if name in places:
+            text = where_defined(along.values(), taken(first, index, count), 1)
+            if name in places and own:
                 mask = only(places[name], total)
                 second = self._call(double, {**primals, **directions}, mask)
-                text += f" + {taken(second, places[name], total)}"
+                second = where_defined(own.values(), taken(second, places[name], total), 1)
+                text = f"sum_of_defined({text}, {second})"
             yield (result,), text
+
+
+def _given(operator: Schema, tangents: Mapping[str, str]) -> dict[str, str]:
+    """What the arguments for the tangents of others are: zeros where there is none, unless they may
+    be missing."""
+    optional = {a.name for a in operator.arguments if a.type.plain == "Tensor?"}
+    raw = {n: given in optional for n, given in tangents.items()}
+    return {given: f"{n}_t_raw" if raw[n] else f"{n}_t" for n, given in tangents.items()}
 
 
 def without_gradient(arguments: Iterable[str]) -> Iterator[Lines]:
@@ -145,12 +153,15 @@ def taken(call: str, index: int, count: int) -> str:
     return call if count == 1 else f"std::get<{index}>({call})"
 
 
-def where_defined(grads: list[str], call: str, count: int) -> str:
-    """A call that is left out where no gradient came."""
-    if count == 1 and len(grads) == 1:
-        return call  # which autograd asks itself
+def where_defined(grads: Collection[str], call: str, count: int) -> str:
+    """A call that is left out where no gradient, or tangent, came."""
     nothing = f"std::tuple<{', '.join(['Tensor'] * count)}>()" if count > 1 else "Tensor()"
     return f"{' || '.join(f'{grad}.defined()' for grad in grads)} ? {call} : {nothing}"
+
+
+def _gradients(grads: list[str], call: str, count: int) -> str:
+    is_asked = count == 1 and len(grads) == 1  # by autograd itself
+    return call if is_asked else where_defined(grads, call, count)
 
 
 def listed(found: Iterable[str]) -> str:

@@ -35,7 +35,7 @@ class Function:
     equals: str = ""  # the expression that is computed in its place
     reduces: str = ""  # how a row is reduced: a name of torchext/fused/rows.h
     cost: str = ""
-    gives_integers: bool = False
+    gives: str = ""  # the dtype's category, where the arguments alone do not say it
     takes_bools: bool = False
     cpp: str = ""  # its name in torchext/fused/functions.h
 
@@ -121,7 +121,7 @@ def functions() -> dict[str, Function]:
             reduces=said["reduces"],
             cost=said["cost"],
             takes_bools=said["takes"] == "bools",
-            gives_integers=said["gives"] == "integers",
+            gives=said["gives"],
             cpp=said["cpp"] or function.name,
         )
         found[function.name] = function

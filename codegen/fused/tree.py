@@ -196,7 +196,7 @@ def _written(tree: Tree, made: dict[Tree, tuple[str, int]]) -> tuple[str, int]:
     if isinstance(tree, Cast):
         return f"{CAST}({made[tree.value][0]}, {tree.dtype})", _ATOM
     if isinstance(tree, Number):
-        is_negative = not isinstance(tree.value, bool) and tree.value < 0
+        is_negative = repr(tree.value).startswith("-")  # as -0.0 does
         return repr(tree.value), _LEVELS["-x"] if is_negative else _ATOM
     if isinstance(tree, IsMissing):
         return f"{tree.name} is None", _LEVELS["<"]

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ..spec.model import Derivative, Operator
 from .entries import Expressions
+from .functions import is_condition, makes_result
 from .operators import Lowered
-from .tree import text
+from .tree import Call, Choice, Name, Tree, in_order, parts, text, with_parts
 
 _ABOVE = "# What follows from expressions, of the lines that are named."
+_LONG = 16  # characters, of what is better named than written twice
 
 
 def written_operators(entries: Lowered) -> str:
@@ -33,13 +36,39 @@ def _operator(expressions: Expressions) -> Iterator[str]:
     operator: Operator = expressions.operator
     yield f"- func: {operator.func}  # {operator.location.file_line}"
     key = "pointwise" if expressions.of_rows is None else "rows"
-    *several, last = map(text, expressions.results)
+    local, results = named(expressions.results, expressions.kinds)
+    if local:
+        yield "  let:"
+        yield from (f"    {name}: {_quoted(text(tree))}" for name, tree in local.items())
+    *several, last = map(text, results)
     if not several:
         yield f"  {key}: {_quoted(last)}"
     else:
         yield f"  {key}:"
         yield from (f"    - {_quoted(words)}" for words in (*several, last))
     yield f"  doc: {_quoted(operator.doc)}"
+
+
+def named(
+    results: tuple[Tree, ...], taken: Iterable[str]
+) -> tuple[dict[str, Tree], tuple[Tree, ...]]:
+    """Results by names for what stands in them more than once, and what those are, each made of
+    the ones before; taken: the names of arguments."""
+    order, taken = in_order(*results), set(taken)
+    uses = Counter([*results, *(inner for part in order for inner in parts(part))])
+    local: dict[str, Tree] = {}
+    made: dict[Tree, Tree] = {}
+    for part in order:
+        made[part] = with_parts(part, made)
+        is_value = isinstance(part, (Call, Choice)) and not makes_result(part)
+        if is_value and uses[part] > 1 and not is_condition(part):
+            if len(text(made[part], _LONG)) > _LONG:
+                name = f"v{len(local)}"
+                while name in taken:
+                    name += "_"
+                local[name] = made[part]
+                made[part] = Name(name)
+    return local, tuple(made[result] for result in results)
 
 
 def _derivative(derivative: Derivative) -> Iterator[str]:

@@ -32,6 +32,8 @@ DISPATCH_KEYS = frozenset(
 _OPAQUE_KEYS = frozenset({"MkldnnCPU", "Vulkan", "Metal", "FPGA"})
 # Keys whose kernels run below autograd, one for each functionality and backend, and opaque ones.
 BACKEND_KEYS = frozenset(f + b for f in FUNCTIONALITIES[:-1] for b in BACKENDS) | _OPAQUE_KEYS
+# Keys whose kernels compute, or are made of operators that do: batches may be of these too.
+COMPUTING_KEYS = BACKEND_KEYS.union(COMPOSITE_KEYS, ["FuncTorchBatchedDecomposition"])
 # Backends of one device only, whose kernels need no device guard and no same-device check.
 _UNGUARDED_BACKENDS = ("CPU", "Meta", "Lazy", "XLA")
 

@@ -97,3 +97,18 @@ def test_no_argument_hides_what_a_generated_function_uses(spec: Path, tmp_path: 
 @pytest.mark.parametrize("name", ["x_laid_out", "x_given", "x_as_list", "dtypes_0", "given_12"])
 def test_parameters_are_no_names_that_generated_code_makes(name: str) -> None:
     assert cpp_names.parameter_name(name) == f"{name}_"
+
+
+def test_no_struct_of_an_expression_hides_its_own_members(tmp_path: Path) -> None:
+    spec = ROOT / "tests" / "rows" / "rowstest" / "native_functions.yaml"
+    given = ["--native-functions", str(spec), "--out", str(tmp_path)]
+    assert main(["gen", "--namespace", "rowstest", *given]) == 0
+    text = (tmp_path / "include" / "rowstest" / "fused.h").read_text(encoding="utf-8")
+    members = {"Loops", "RowLoops"}
+    for struct in re.findall(r"^struct \w+ \{\n(.*?)^\};", text, re.MULTILINE | re.DOTALL):
+        for constants in re.findall(r"^  static constexpr [^;]*;", struct, re.MULTILINE):
+            members |= set(re.findall(r"(\w+)(?:\[[^]]*\])* = ", constants))
+        members |= set(re.findall(r"static void (\w+)\(", struct))
+        members |= set(re.findall(r"^  using (\w+) =", struct, re.MULTILINE))
+    assert len(members) > 30
+    assert [name for name in members if cpp_names.expression_name(name) == name] == []

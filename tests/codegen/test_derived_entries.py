@@ -75,20 +75,28 @@ class DerivedEntries(TestCase):
 # What follows from expressions, of the lines that are named.
 
 - func: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:1
+  let:
+    v0: grad_output * (1 if gate is None else sigmoid(gate))
   pointwise:
-    - (grad_output * (1 if gate is None else sigmoid(gate)) if x > 0 else 0) + (0 if x > 0 else grad_output * (1 if gate is None else sigmoid(gate))) * (1 - slope)
+    - (v0 if x > 0 else 0) + (0 if x > 0 else v0) * (1 - slope)
     - 0 if gate is None else grad_output * (x if x > 0 else (1 - slope) * x) * (1 - sigmoid(gate)) * sigmoid(gate)
   doc: Gradients of ``gated`` for ``x``, ``gate``.
 
 - func: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)  # n.yaml:1
+  let:
+    v0: (0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)
+    v1: grad_gate * sigmoid(gate)
+    v2: 1 - sigmoid(gate)
+    v3: x if x > 0 else (1 - slope) * x
+    v4: v1 * v2 * grad_output
   pointwise:
-    - (0 if grad_x is None else ((0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) * (1 if gate is None else sigmoid(gate))) + (0 if grad_gate is None else 0 if gate is None else grad_gate * sigmoid(gate) * (1 - sigmoid(gate)) * (x if x > 0 else (1 - slope) * x))
-    - 0 if grad_gate is None else 0 if gate is None else (grad_gate * sigmoid(gate) * (1 - sigmoid(gate)) * grad_output if x > 0 else 0) + (0 if x > 0 else grad_gate * sigmoid(gate) * (1 - sigmoid(gate)) * grad_output) * (1 - slope)
-    - (0 if grad_x is None else 0 if gate is None else ((0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) * grad_output * (1 - sigmoid(gate)) * sigmoid(gate)) + (0 if grad_gate is None else 0 if gate is None else (grad_gate * (grad_output * (x if x > 0 else (1 - slope) * x) * (1 - sigmoid(gate))) + -(grad_gate * sigmoid(gate) * (grad_output * (x if x > 0 else (1 - slope) * x)))) * (1 - sigmoid(gate)) * sigmoid(gate))
+    - (0 if grad_x is None else v0 * (1 if gate is None else sigmoid(gate))) + (0 if grad_gate is None else 0 if gate is None else v1 * v2 * v3)
+    - 0 if grad_gate is None else 0 if gate is None else (v4 if x > 0 else 0) + (0 if x > 0 else v4) * (1 - slope)
+    - (0 if grad_x is None else 0 if gate is None else v0 * grad_output * v2 * sigmoid(gate)) + (0 if grad_gate is None else 0 if gate is None else (grad_gate * (grad_output * v3 * v2) + -(v1 * (grad_output * v3))) * v2 * sigmoid(gate))
   doc: Gradients of ``gated_backward`` for ``grad_output``, ``x``, ``gate``.
 
-- func: gated_jvp(Tensor x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope) -> Tensor  # n.yaml:1
-  pointwise: (x_tangent if x > 0 else x_tangent * (1 - slope)) * (1 if gate is None else sigmoid(gate)) + (gate_tangent * (1 - sigmoid(gate)) * sigmoid(gate) * (x if x > 0 else (1 - slope) * x) if gate_tangent is not None and gate is not None else 0)
+- func: gated_jvp(Tensor? x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope) -> Tensor  # n.yaml:1
+  pointwise: ((0 if x_tangent is None else x_tangent) if x > 0 else 0 if x_tangent is None else x_tangent * (1 - slope)) * (1 if gate is None else sigmoid(gate)) + (gate_tangent * (1 - sigmoid(gate)) * sigmoid(gate) * (x if x > 0 else (1 - slope) * x) if gate_tangent is not None and gate is not None else 0)
   doc: Tangent of ``gated`` in the direction ``x_tangent``, ``gate_tangent``.
 """,
         )
@@ -102,13 +110,13 @@ class DerivedEntries(TestCase):
 
 - name: gated(Tensor x, Tensor? gate, *, float slope=0.5, Scalar shift=0) -> Tensor  # n.yaml:5
   x, gate: "grad.defined() ? golden::gated_backward(grad, x, gate, slope, grad_input_mask) : std::tuple<Tensor, Tensor>()"
-  result: golden::gated_jvp(x_t, gate_t, x_p, gate_p, slope)
+  result: golden::gated_jvp(x_t_raw, gate_t_raw, x_p, gate_p, slope)
 
 - name: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:5
   output_differentiability: [True, True]
   grad_output, x, gate: "grads[0].defined() || grads[1].defined() ? golden::gated_double_backward(grads[0], grads[1], grad_output, x, gate, slope, grad_input_mask) : std::tuple<Tensor, Tensor, Tensor>()"
-  result0: std::get<0>(golden::gated_backward(grad_output_t, x_p, gate_p, slope, {true, false})) + std::get<1>(golden::gated_double_backward(x_t, gate_t, grad_output_p, x_p, gate_p, slope, {false, true, false}))
-  result1: std::get<1>(golden::gated_backward(grad_output_t, x_p, gate_p, slope, {false, true})) + std::get<2>(golden::gated_double_backward(x_t, gate_t, grad_output_p, x_p, gate_p, slope, {false, false, true}))
+  result0: "sum_of_defined(grad_output_t_raw.defined() ? std::get<0>(golden::gated_backward(grad_output_t_raw, x_p, gate_p, slope, {true, false})) : Tensor(), x_t_raw.defined() || gate_t_raw.defined() ? std::get<1>(golden::gated_double_backward(x_t_raw, gate_t_raw, grad_output_p, x_p, gate_p, slope, {false, true, false})) : Tensor())"
+  result1: "sum_of_defined(grad_output_t_raw.defined() ? std::get<1>(golden::gated_backward(grad_output_t_raw, x_p, gate_p, slope, {false, true})) : Tensor(), x_t_raw.defined() || gate_t_raw.defined() ? std::get<2>(golden::gated_double_backward(x_t_raw, gate_t_raw, grad_output_p, x_p, gate_p, slope, {false, false, true})) : Tensor())"
 """,
         )
 
@@ -268,17 +276,17 @@ struct gated_double_backward {
   }
 };
 
-// n.yaml:1: gated_jvp(Tensor x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope)
+// n.yaml:1: gated_jvp(Tensor? x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope)
 //     -> Tensor
-//   (x_tangent if x > 0 else x_tangent * (1 - slope)) * (1 if gate is None else sigmoid(gate)) +
-//     (gate_tangent * (1 - sigmoid(gate)) * sigmoid(gate) * (x if x > 0 else (1 - slope) * x) if
-//     gate_tangent is not None and gate is not None else 0)
+//   (x_tangent if x > 0 else 0 if x_tangent is None else x_tangent * (1 - slope)) * (1 if gate is
+//     None else sigmoid(gate)) + (gate_tangent * (1 - sigmoid(gate)) * sigmoid(gate) * (x if x > 0
+//     else (1 - slope) * x) if gate_tangent is not None and gate is not None else 0)
 struct gated_jvp {
   static constexpr auto name = "golden::gated_jvp";
   static constexpr size_t inputs = 4, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 1, returns = 1;
   static constexpr const char* input_names[] = {"x_tangent", "gate_tangent", "x", "gate"};
-  static constexpr double defaults[] = {1, 1, 1, 1};
+  static constexpr double defaults[] = {0, 1, 1, 1};
   static constexpr ::torchext::fused::Rule common = {
       15, 0, ::torchext::fused::Category::kFloat, false};
   static constexpr ::torchext::fused::Rule rules[] = {
@@ -296,19 +304,20 @@ struct gated_jvp {
     using F [[maybe_unused]] = ::torchext::fused::Functions<V>;
     const auto v0 = F::greater(given.inputs[2], F::number(int64_t(0)));
     const V v1 = F::multiply(given.inputs[0], given.numbers[0]);
-    const V v2 = F::choose(v0, given.inputs[0], v1);
-    const V v3 = F::sigmoid(given.inputs[3]);
-    const V v4 = !given.has[3] ? F::number(int64_t(1)) : v3;
-    const V v5 = F::multiply(v2, v4);
-    const V v6 = F::subtract(F::number(int64_t(1)), v3);
-    const V v7 = F::multiply(given.inputs[1], v6);
-    const V v8 = F::multiply(v7, v3);
-    const V v9 = F::multiply(given.numbers[0], given.inputs[2]);
-    const V v10 = F::choose(v0, given.inputs[2], v9);
-    const V v11 = F::multiply(v8, v10);
-    const V v12 = (!(!given.has[1]) && !(!given.has[3])) ? v11 : F::number(int64_t(0));
-    const V v13 = F::add(v5, v12);
-    results[0] = v13;
+    const V v2 = !given.has[0] ? F::number(int64_t(0)) : v1;
+    const V v3 = F::choose(v0, given.inputs[0], v2);
+    const V v4 = F::sigmoid(given.inputs[3]);
+    const V v5 = !given.has[3] ? F::number(int64_t(1)) : v4;
+    const V v6 = F::multiply(v3, v5);
+    const V v7 = F::subtract(F::number(int64_t(1)), v4);
+    const V v8 = F::multiply(given.inputs[1], v7);
+    const V v9 = F::multiply(v8, v4);
+    const V v10 = F::multiply(given.numbers[0], given.inputs[2]);
+    const V v11 = F::choose(v0, given.inputs[2], v10);
+    const V v12 = F::multiply(v9, v11);
+    const V v13 = (!(!given.has[1]) && !(!given.has[3])) ? v12 : F::number(int64_t(0));
+    const V v14 = F::add(v6, v13);
+    results[0] = v14;
   }
 };
 
@@ -531,30 +540,49 @@ namespace fused = torchext::fused;
 # What follows from expressions, of the lines that are named.
 
 - func: rms_norm_backward(Tensor grad_output, Tensor input, Tensor? weight, float eps, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:1
+  let:
+    v0: grad_output * (1 if weight is None else weight)
+    v1: rsqrt(mean(input ** 2) + eps)
   rows:
-    - sum_to_size(grad_output * (1 if weight is None else weight) * rsqrt(mean(input ** 2) + eps) + -0.5 * sum(grad_output * (1 if weight is None else weight) * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input), input)
-    - sum_to_size(0 if weight is None else grad_output * (input * rsqrt(mean(input ** 2) + eps)), weight)
+    - sum_to_size(v0 * v1 + -0.5 * sum(v0 * input) * v1 ** 3 / n * (2 * input), input)
+    - sum_to_size(0 if weight is None else grad_output * (input * v1), weight)
   doc: Gradients of ``rms_norm`` for ``input``, ``weight``.
 
 - func: rms_norm_double_backward(Tensor? grad_input, Tensor? grad_weight, Tensor grad_output, Tensor input, Tensor? weight, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)  # n.yaml:1
+  let:
+    v0: 2 * sum(grad_input * input) / n
+    v1: rsqrt(mean(input ** 2) + eps)
+    v2: v0 * v1 ** 3 * -0.5
+    v3: v2 * input + grad_input * v1
+    v4: 1 if weight is None else weight
+    v5: "-0.5 * sum(grad_output * v4 * input)"
+    v6: grad_weight * grad_output
   rows:
-    - sum_to_size((0 if grad_input is None else (2 * sum(grad_input * input) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * input + grad_input * rsqrt(mean(input ** 2) + eps)) * (1 if weight is None else weight)) + (0 if grad_weight is None else 0 if weight is None else grad_weight * (input * rsqrt(mean(input ** 2) + eps))), grad_output)
-    - sum_to_size((0 if grad_input is None else grad_input * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n) * 2 + 2 * sum(grad_input * input) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * (grad_output * (1 if weight is None else weight)) + -0.5 * (2 * sum(grad_input * input) / n * (-0.5 * sum(grad_output * (1 if weight is None else weight) * input)) * (3 * rsqrt(mean(input ** 2) + eps) ** 2) + sum(grad_input * (grad_output * (1 if weight is None else weight)))) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)) + (0 if grad_weight is None else 0 if weight is None else grad_weight * grad_output * rsqrt(mean(input ** 2) + eps) + -0.5 * sum(grad_weight * grad_output * input) * rsqrt(mean(input ** 2) + eps) ** 3 / n * (2 * input)), input)
-    - sum_to_size(0 if grad_input is None else 0 if weight is None else (2 * sum(grad_input * input) / n * rsqrt(mean(input ** 2) + eps) ** 3 * -0.5 * input + grad_input * rsqrt(mean(input ** 2) + eps)) * grad_output, weight)
+    - sum_to_size((0 if grad_input is None else v3 * v4) + (0 if grad_weight is None else 0 if weight is None else grad_weight * (input * v1)), grad_output)
+    - sum_to_size((0 if grad_input is None else grad_input * (v5 * v1 ** 3 / n) * 2 + v2 * (grad_output * v4) + -0.5 * (v0 * v5 * (3 * v1 ** 2) + sum(grad_input * (grad_output * v4))) * v1 ** 3 / n * (2 * input)) + (0 if grad_weight is None else 0 if weight is None else v6 * v1 + -0.5 * sum(v6 * input) * v1 ** 3 / n * (2 * input)), input)
+    - sum_to_size(0 if grad_input is None else 0 if weight is None else v3 * grad_output, weight)
   doc: Gradients of ``rms_norm_backward`` for ``grad_output``, ``input``, ``weight``.
 
-- func: rms_norm_jvp(Tensor input_tangent, Tensor? weight_tangent, Tensor input, Tensor? weight, float eps) -> Tensor  # n.yaml:1
-  rows: (input_tangent * rsqrt(mean(input ** 2) + eps) + -0.5 * (2 * sum(input_tangent * input) / n) * rsqrt(mean(input ** 2) + eps) ** 3 * input) * (1 if weight is None else weight) + (weight_tangent * (input * rsqrt(mean(input ** 2) + eps)) if weight_tangent is not None and weight is not None else 0)
+- func: rms_norm_jvp(Tensor? input_tangent, Tensor? weight_tangent, Tensor input, Tensor? weight, float eps) -> Tensor  # n.yaml:1
+  let:
+    v0: rsqrt(mean(input ** 2) + eps)
+  rows: (0 if input_tangent is None else (input_tangent * v0 + -0.5 * (2 * sum(input_tangent * input) / n) * v0 ** 3 * input) * (1 if weight is None else weight)) + (weight_tangent * (input * v0) if weight_tangent is not None and weight is not None else 0)
   doc: Tangent of ``rms_norm`` in the direction ``input_tangent``, ``weight_tangent``.
 
 - func: cross_entropy_backward(Tensor grad_output, Tensor input, Tensor target, int ignore_index) -> Tensor  # n.yaml:4
-  rows: sum_to_size((-(0 if target[..., None] == ignore_index else grad_output[..., None]) if arange(n) == target[..., None] else 0) + (0 if target[..., None] == ignore_index else grad_output[..., None]) * exp(input - logsumexp(input)), input)
+  let:
+    v0: 0 if target[..., None] == ignore_index else grad_output[..., None]
+  rows: sum_to_size((-v0 if arange(n) == target[..., None] else 0) + v0 * exp(input - logsumexp(input)), input)
   doc: Gradients of ``cross_entropy`` for ``input``.
 
 - func: cross_entropy_double_backward(Tensor grad_input, Tensor grad_output, Tensor input, Tensor target, int ignore_index, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:4
+  let:
+    v0: exp(input - logsumexp(input))
+    v1: sum(grad_input * v0)
+    v2: 0 if target[..., None] == ignore_index else grad_output[..., None]
   rows:
-    - 0 if target[..., None] == ignore_index else -sum(grad_input if arange(n) == target[..., None] else 0) + sum(grad_input * exp(input - logsumexp(input)))
-    - sum_to_size(grad_input * (0 if target[..., None] == ignore_index else grad_output[..., None]) * exp(input - logsumexp(input)) + -((0 if target[..., None] == ignore_index else grad_output[..., None]) * sum(grad_input * exp(input - logsumexp(input)))) * exp(input - logsumexp(input)), input)
+    - 0 if target[..., None] == ignore_index else -sum(grad_input if arange(n) == target[..., None] else 0) + v1
+    - sum_to_size(grad_input * v2 * v0 + -(v2 * v1) * v0, input)
   doc: Gradients of ``cross_entropy_backward`` for ``grad_output``, ``input``.
 
 - func: cross_entropy_jvp(Tensor input_tangent, Tensor input, Tensor target, int ignore_index) -> Tensor  # n.yaml:4
@@ -562,17 +590,27 @@ namespace fused = torchext::fused;
   doc: Tangent of ``cross_entropy`` in the direction ``input_tangent``.
 
 - func: silu_and_mul_backward(Tensor grad_output, Tensor input) -> Tensor  # n.yaml:7
-  rows: cat(grad_output * input[n // 2:] * sigmoid(input[:n // 2]) * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))), grad_output * silu(input[:n // 2]))
+  let:
+    v0: sigmoid(input[:n // 2])
+  rows: cat(grad_output * input[n // 2:] * v0 * (1 + input[:n // 2] * (1 - v0)), grad_output * silu(input[:n // 2]))
   doc: Gradients of ``silu_and_mul`` for ``input``.
 
 - func: silu_and_mul_double_backward(Tensor grad_input, Tensor grad_output, Tensor input, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:7
+  let:
+    v0: sigmoid(input[:n // 2])
+    v1: 1 + input[:n // 2] * (1 - v0)
+    v2: grad_input[:n // 2] * v1
+    v3: grad_output * input[n // 2:]
+    v4: grad_input[:n // 2] * (v3 * v0)
   rows:
-    - grad_input[n // 2:] * silu(input[:n // 2]) + grad_input[:n // 2] * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))) * sigmoid(input[:n // 2]) * input[n // 2:]
-    - cat(grad_input[n // 2:] * grad_output * sigmoid(input[:n // 2]) * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))) + grad_input[:n // 2] * (grad_output * input[n // 2:] * sigmoid(input[:n // 2])) * (1 - sigmoid(input[:n // 2])) + (-(grad_input[:n // 2] * (grad_output * input[n // 2:] * sigmoid(input[:n // 2])) * input[:n // 2]) + grad_input[:n // 2] * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))) * (grad_output * input[n // 2:])) * (1 - sigmoid(input[:n // 2])) * sigmoid(input[:n // 2]), grad_input[:n // 2] * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))) * sigmoid(input[:n // 2]) * grad_output)
+    - grad_input[n // 2:] * silu(input[:n // 2]) + v2 * v0 * input[n // 2:]
+    - cat(grad_input[n // 2:] * grad_output * v0 * v1 + v4 * (1 - v0) + (-(v4 * input[:n // 2]) + v2 * v3) * (1 - v0) * v0, v2 * v0 * grad_output)
   doc: Gradients of ``silu_and_mul_backward`` for ``grad_output``, ``input``.
 
 - func: silu_and_mul_jvp(Tensor input_tangent, Tensor input) -> Tensor  # n.yaml:7
-  rows: to(input_tangent[:n // 2] * sigmoid(input[:n // 2]) * (1 + input[:n // 2] * (1 - sigmoid(input[:n // 2]))) * input[n // 2:] + input_tangent[n // 2:] * silu(input[:n // 2]), bfloat16)
+  let:
+    v0: sigmoid(input[:n // 2])
+  rows: to(input_tangent[:n // 2] * v0 * (1 + input[:n // 2] * (1 - v0)) * input[n // 2:] + input_tangent[n // 2:] * silu(input[:n // 2]), bfloat16)
   doc: Tangent of ``silu_and_mul`` in the direction ``input_tangent``.
 """,
         )

@@ -30,6 +30,7 @@ FOR_EMITTERS = {
 MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION = 320, 45
 # Literals that are names of operators only by chance, and what they are here.
 WORDS = {
+    "indices": "a member of an expression's struct",
     "scatter": "the name of a form of a view",
     **dict.fromkeys(
         ("cat", "max", "min", "equal", "greater", "less", "not_equal"),

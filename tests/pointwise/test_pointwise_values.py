@@ -294,3 +294,13 @@ def test_integers_have_no_negative_powers(pointwisetest):
 def test_complex_numbers_are_refused_by_name(pointwisetest):
     with pytest.raises(NotImplementedError, match="scaled: not implemented for complex numbers"):
         pointwisetest.scaled(torch.ones(2), alpha=1 + 2j)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_a_result_of_numbers_alone_is_not_rounded_to_what_decides(pointwisetest, dtype, path):
+    x = torch.tensor([1.0, -1.0, 0.5], dtype=dtype)
+    root = torch.where(x > 0, 3.0, 2.0).sqrt()
+    alone, product = PATHS[path](pointwisetest.roots)(x)
+    assert_close(alone, root)
+    assert_close(product, (x * root).to(dtype))

@@ -87,3 +87,18 @@ def test_what_is_more_exact_than_16_bits_is_not_rounded(rowstest, path, dtype):
         expected = x.float() * scale[:, None] - x.float().amax(-1, keepdim=True)
         assert found.dtype == torch.result_type(x, scale)
         assert_close(found, expected.to(found.dtype))
+
+
+def of_conditions(x):
+    numbers = torch.where(x > 0, 1.0, 0.0)
+    means = numbers.mean(-1), numbers.mean(-1), numbers.var(-1)
+    largest = (x > 0).sum(-1), (x > 0).amax(-1)
+    return *largest, *means, (numbers + 1).logsumexp(-1), numbers.softmax(-1)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_reductions_of_conditions_count_them(rowstest, dtype, path):
+    """A mean is a fraction, and a sum a number, whatever they are of."""
+    x = torch.tensor([[1.0, -2, 3, float("nan")], [-1, -1, -1, 0]], dtype=dtype)
+    assert_close(PATHS[path](rowstest.of_conditions)(x), of_conditions(x))

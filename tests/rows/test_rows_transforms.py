@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from every_path import PATHS
 from rows_with_torch import WITH_TORCH, arguments_of, as_tuple, smooth
 
 
@@ -133,3 +134,10 @@ def test_a_length_that_is_not_known_is_exported(rowstest):
     for size in ((4, 8), (2, 30)):
         x = torch.randn(size)
         close(program.module()(x), Norm()(x))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_dtypes_are_checked(rowstest, path):
+    x, w, s = torch.ones(2, 3), torch.ones(3, dtype=torch.bfloat16), torch.ones(2)
+    with pytest.raises(Exception, match="w must have dtype float32 or float64, got bfloat16"):
+        PATHS[path](lambda x, w, s: rowstest.weighted(x, w, s))(x, w, s)

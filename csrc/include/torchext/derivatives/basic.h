@@ -45,6 +45,15 @@ inline bool is_given(const std::optional<at::Tensor>& tensor) {
   return tensor.has_value() && tensor->defined();
 }
 
+/// The sum of two tensors, of which either may be undefined, as a gradient or a tangent is where
+/// there is none.
+inline at::Tensor sum_of_defined(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) {
+    return a.defined() ? a : b;
+  }
+  return a + b;
+}
+
 /// The gradient of an input of dtype `self_st`: a real input takes the real part of a complex one.
 inline at::Tensor handle_r_to_c(at::ScalarType self_st, at::Tensor gradient) {
   const bool drops = !c10::isComplexType(self_st) && gradient.is_complex();

@@ -146,6 +146,12 @@ inline bool is_rounded_to(at::ScalarType common, const at::Tensor& tensor) {
   return at::isReducedFloatingType(common) && own != common && !is_exact;
 }
 
+/// The same of a result, as that of numbers between which 16-bit floats decide.
+inline bool is_rounded_to(at::ScalarType common, const Rule& result, const Arguments& arguments) {
+  const bool is_own = !result.is_bool && result.cast == at::ScalarType::Undefined;
+  return at::isReducedFloatingType(common) && is_own && dtype_of(result, arguments) == at::kFloat;
+}
+
 template <typename Op>
 void check_fits(at::ScalarType dtype, int64_t number) {
   const bool fits = AT_DISPATCH_SWITCH(dtype, Op::name, AT_DISPATCH_CASE_INTEGRAL_TYPES([&] {

@@ -216,13 +216,15 @@ Results<Op> new_results(const Arguments& arguments, at::ArrayRef<bool> wanted, c
   return taken<Op>(iter, arguments, wanted);
 }
 
-/// Whether some tensors would be rounded to the dtype of others.
+/// Whether some tensors, or results, would be rounded to the dtype of others.
 template <typename Op>
 bool is_rounded(const Arguments& arguments) {
   const at::ScalarType common = dtype_of(Op::common, arguments);
-  return std::any_of(arguments.tensors.begin(), arguments.tensors.end(), [&](const auto& tensor) {
-    return tensor.has_value() && is_rounded_to(common, *tensor);
-  });
+  const auto is_one = [&](const Rule& rule) { return is_rounded_to(common, rule, arguments); };
+  return std::any_of(std::begin(Op::rules), std::end(Op::rules), is_one) ||
+         std::any_of(arguments.tensors.begin(), arguments.tensors.end(), [&](const auto& tensor) {
+           return tensor.has_value() && is_rounded_to(common, *tensor);
+         });
 }
 
 template <typename Op>

@@ -416,10 +416,15 @@ struct RowOperands {
   }
 };
 
-/// The dtype of the elements of a call: float32 where some are no 16-bit floats, which are not rounded
-/// to such ones.
+/// The dtype of the elements of a call: float32 where some, or a result, are no 16-bit floats, which
+/// are not rounded to such ones.
 inline at::ScalarType computed_in(const RowOperator& op, const Arguments& arguments) {
   const at::ScalarType common = dtype_of(op.common, arguments);
+  for (size_t i = 0; i < op.returns; ++i) {
+    if (is_rounded_to(common, op.rules[i], arguments)) {
+      return at::kFloat;
+    }
+  }
   for (size_t i = 0; i < op.inputs; ++i) {
     const bool is_read = op.are_read[i] && arguments.tensors[i].has_value();
     if (is_read && !is_integral(op, *arguments.tensors[i], i) &&
