@@ -590,8 +590,8 @@ The dtype is that of an operator of ATen that takes all the tensors and numbers 
 value: `x if mask > 0 else y` has that of x and y. Everything is computed in the dtype of all of
 them together, of float16 and bfloat16 in float32, and rounded once; what is written out is not
 reordered, so that `x - x` stays NaN where x is. Integers and bools are served where the functions
-have them, complex numbers are refused. Sizes that do not broadcast are an error that names the
-arguments.
+have them, complex numbers are refused. Every result has the sizes that all tensors broadcast to;
+sizes that do not are an error that names the arguments.
 
 | function | gradients |
 | --- | --- |
@@ -766,11 +766,14 @@ NAMES are results: the formula gives their tangents, one for each differentiable
 all. It uses `self_t`, the tangent of a differentiable argument (zeros where it has none), or
 `self_t_raw`, the same (undefined where it has none, for formulas in which zero times infinity would
 be NaN), `self_p`, its value, results and the other arguments by name, as the kernel has them: a
-`Tensor?` is a `std::optional<at::Tensor>`. `sum_of_defined(a, b)` adds what may be undefined. `auto_linear` is the operator itself at the tangents, where one of its
-results is differentiable, that one; `auto_element_wise` the formula of the gradient, for an
-operator whose Jacobian is diagonal. An operator without such lines refuses tangents by name. A
-result's tangent shares no memory with an argument or its tangent, whatever the formula returns, so
-that writing to the one does not change the other.
+`Tensor?` is a `std::optional<at::Tensor>`. `sum_of_defined(a, b)` adds what may be undefined. A
+formula that gives an undefined tensor says that there is no tangent; what was written to has zeros
+then, in the place of its old one. A tangent is converted to the dtype of its result. `auto_linear`
+is the operator itself at the tangents, where one of its results is differentiable, that one;
+`auto_element_wise` the formula of the gradient, for an operator whose Jacobian is diagonal. An
+operator without such lines refuses tangents by name. A result's tangent shares no memory with an
+argument or its tangent, whatever the formula returns, so that writing to the one does not change
+the other.
 
 ## What is written to
 

@@ -98,7 +98,7 @@ class TangentAnalysis:
             required = [n for n in candidates if used.intersection(forward.words(n))]
         primals = {n for n in candidates if f"{n}_p" in used}
         written = [self._argument(r.written) for r in results if r.written]
-        clones = None
+        clones: tuple[str, ...] = ()
         if self.overwrites:
             text, primals = self._beside(text, primals)
             candidates = list(dict.fromkeys([*candidates, *written]))
@@ -181,20 +181,21 @@ class TangentAnalysis:
 
     def _in_place(
         self, text: str, name: str, primals: set[str]
-    ) -> tuple[str, set[str], str | None]:
+    ) -> tuple[str, set[str], tuple[str, ...]]:
         """The formula for an operator that writes its result to the argument `name`."""
         text, primals = self._beside(text, primals)
         if self.scope.operator.is_inplace_view:
-            return forward.viewed_in_place(name, text), primals, None
+            return forward.viewed_in_place(name, text), primals, ()
         written = forward.written_in_place(name, text, self.entry.scope.operator.name.base)
         own = (*forward.words(name), *forward.words(f"original_{name}"))
         reads = read(text).names.intersection(own)
         if not self.inherits:
             # it writes to the tangent itself, or does not read it
-            clones = name if f"{name}_t" in reads else None
+            clones = tuple(word for word in forward.words(name) if word in reads)
             return text if reads else written, primals, clones
-        keeps = f"original_{name}_t" in text or f"original_{name}_p" in text or not reads
-        return written, primals, None if keeps else name
+        whole, _ = forward.words(name)
+        keeps = f"original_{name}_t" in text or f"original_{name}_p" in text or whole not in reads
+        return written, primals, () if keeps else (whole,)
 
     def _beside(self, text: str, primals: set[str]) -> tuple[str, set[str]]:
         """The formula over what is written to, before and after the call."""
@@ -253,7 +254,8 @@ class TangentAnalysis:
         found = []
         for name in candidates:
             if name in required or name in primals:
-                is_read = name in primals or self.overwrites
+                # A formula of the operator's own may write to one tangent before it reads another.
+                is_read = name in primals or self.overwrites or not self.inherits
                 parameter = self._value(name, elementwise, is_read)
                 written = name in self.written
                 whole, raw = forward.words(name)

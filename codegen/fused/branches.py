@@ -39,7 +39,7 @@ class Branch:
     is_zero_elsewhere: bool = False  # as it is written
 
     def within(self, condition: Tree) -> Branch:
-        return Branch(self.value, joined("and", self.when, condition))
+        return Branch(self.value, _both(self.when, condition))
 
     def everywhere(self) -> Tree:
         """The value, or zero."""
@@ -52,9 +52,10 @@ class Branch:
 
 def added(one: Branch, other: Branch) -> Branch:
     """The sum of two values, of which one alone may be there."""
-    if one.when == other.when:
-        return Branch(Call("+", (one.value, other.value)), one.when)
     first, second = _joined(one.when), _joined(other.when)
+    if first.keys() == second.keys():
+        is_zero = one.is_zero_elsewhere and other.is_zero_elsewhere
+        return Branch(Call("+", (one.value, other.value)), one.when, is_zero)
     apart, against = first.keys() - second.keys(), second.keys() - first.keys()
     if len(apart) == len(against) == 1:
         condition, opposite = *apart, *against
@@ -66,20 +67,39 @@ def added(one: Branch, other: Branch) -> Branch:
     value = Call("+", (one.everywhere(), other.everywhere()))
     if not apart or not against:
         return Branch(value, other.when if apart else one.when, is_zero_elsewhere=True)
-    return Branch(value, joined("or", one.when, other.when), is_zero_elsewhere=True)
+    return Branch(value, _either(one.when, other.when), is_zero_elsewhere=True)
 
 
-def _joined(condition: Tree) -> dict[Tree, None]:
-    """The conditions that one joins by 'and'."""
+def _joined(condition: Tree, sign: str = "and") -> dict[Tree, None]:
+    """The conditions that one joins."""
     found: dict[Tree, None] = {}
     waiting = [condition]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, Call) and part.function == "and":
+        if isinstance(part, Call) and part.function == sign:
             waiting += reversed(part.arguments)
         elif part != _ALWAYS:
             found[part] = None
     return found
+
+
+def _both(one: Tree, other: Tree) -> Tree:
+    """Where two conditions hold, without what of one the rest says."""
+    found = _joined(one) | _joined(other)
+    for part in [*found]:
+        rest = found.keys() - {part}
+        several = _joined(part, "or")
+        if len(several) > 1 and any(_joined(own).keys() <= rest for own in several):
+            del found[part]
+    return _all_of(found)
+
+
+def _either(one: Tree, other: Tree) -> Tree:
+    """Where one of two conditions holds, without what another one of them says."""
+    found = [*(_joined(one, "or") | _joined(other, "or"))]
+    parts = {own: _joined(own).keys() for own in found}
+    kept = [own for own in found if not any(parts[less] < parts[own] for less in found)]
+    return functools.reduce(functools.partial(joined, "or"), kept)
 
 
 def _all_of(conditions: Iterable[Tree]) -> Tree:

@@ -28,6 +28,7 @@ from .tree import (
     OPERATORS,
     Call,
     Choice,
+    IsMissing,
     Name,
     Number,
     OfRow,
@@ -39,7 +40,7 @@ from .tree import (
     replaced,
 )
 
-_ONE, _ZERO = Number(1), Number(0)
+_ALWAYS, _ONE, _ZERO = Number(True), Number(1), Number(0)
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,16 @@ def gradients(
     results: Mapping[str, Tree], names: Iterable[str], known: Arguments = Arguments()
 ) -> dict[str, Tree | None]:
     """The gradient to each name, of results whose own gradients are names: `results` are
-    expressions by those. None where nothing depends on it."""
+    expressions by those. Of several results each may have none, which then is no zero that anything
+    is multiplied by. None where nothing depends on it."""
     order = in_order(*results.values())
     extent_of = extents(known.kinds, *results.values()) if known.has_rows else {}
     of: dict[Tree, Branch] = {}
     of_elements: dict[Tree, Branch] = {}  # for what rows have, the gradients of elements
     for name, result in results.items():
+        when = negated(IsMissing(name)) if len(results) > 1 else _ALWAYS
         for piece, grad in _of_pieces(result, known.named(name)):
-            _add(of, piece, Branch(grad))
+            _add(of, piece, Branch(grad, when))
     for part in reversed(order):
         if part in of_elements:
             _add(of, part, _of_sum(of_elements[part], known))

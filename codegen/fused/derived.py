@@ -83,7 +83,7 @@ class _Deriving:
         count = len(self.results)
         one = ["grad_output"] if count == 1 else [f"grad_output_{i}" for i in range(count)]
         self.grads = [self._given(n, tree) for n, tree in zip(one, self.results)]
-        of = self._sum_of_gradients(dict(zip(self.grads, self.results)), self.tensors)
+        of = gradients(dict(zip(self.grads, self.results)), self.tensors, self._known())
         self.gradients = {name: tree for name, tree in of.items() if tree is not None}
         is_whole = all(size_of(tree) is None for tree in self.whole)
         is_less = self.of_rows.issuperset(self.grads) or not is_whole
@@ -178,24 +178,6 @@ class _Deriving:
         self.taken.add(name)
         return name
 
-    def _sum_of_gradients(
-        self, results: Mapping[str, Tree], wanted: Iterable[str]
-    ) -> dict[str, Tree | None]:
-        """The gradients of results whose own gradients have these names. Of several results each
-        may have none, which then is no zero that anything is multiplied by."""
-        known = self._known()
-        if len(results) == 1:
-            return gradients(results, wanted, known)
-        wanted = list(wanted)
-        found: dict[str, Tree | None] = dict.fromkeys(wanted)
-        for grad, result in results.items():
-            for name, tree in gradients({grad: result}, wanted, known).items():
-                if tree is not None:
-                    before = found[name]
-                    part = by_pieces(partial(Choice, IsMissing(grad), _ZERO), tree)
-                    found[name] = part if before is None else by_pieces(_sum, before, part)
-        return found
-
     def _arguments(self, trees: Iterable[Tree], before: list[str]) -> str:
         """Arguments for what expressions name: first these, then those of the operator."""
         used = set(names(*trees))
@@ -287,7 +269,7 @@ class _Deriving:
         given = {self.second[name]: tree for name, tree in self.gradients.items()}
         known = (*self.grads, *self.tensors, self.saved)
         wanted = [a.name for a in backward.func.arguments if a.name in known]
-        of = self._sum_of_gradients(given, wanted)
+        of = gradients(given, wanted, self._known())
         self.differentiated = {name: tree for name, tree in of.items() if tree is not None}
         if self._rows_of(self.tensors):
             own = self.differentiated.values()

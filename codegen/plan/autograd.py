@@ -187,7 +187,7 @@ class TangentPlan:
     line: SourceLine  # where it stands
     is_elementwise: bool = False  # gives the tangent of the i-th element of a list
     lists: tuple[tuple[str, str], ...] = ()  # of which it reads that: argument and parameter
-    clones: str | None = None  # the tangent of this argument must not be written to
+    clones: tuple[str, ...] = ()  # variables of the tangent that must not be written to
     apart: tuple[str, ...] = ()  # parameters with which the tangents share no memory
 
     @property

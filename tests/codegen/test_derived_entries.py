@@ -84,15 +84,15 @@ class DerivedEntries(TestCase):
 
 - func: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)  # n.yaml:1
   let:
-    v0: (0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)
-    v1: grad_gate * sigmoid(gate)
-    v2: 1 - sigmoid(gate)
-    v3: x if x > 0 else (1 - slope) * x
-    v4: v1 * v2 * grad_output
+    v0: grad_gate * sigmoid(gate)
+    v1: 1 - sigmoid(gate)
+    v2: x if x > 0 else (1 - slope) * x
+    v3: (0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)
+    v4: v0 * v1 * grad_output
   pointwise:
-    - (0 if grad_x is None else v0 * (1 if gate is None else sigmoid(gate))) + (0 if grad_gate is None else 0 if gate is None else v1 * v2 * v3)
-    - 0 if grad_gate is None else 0 if gate is None else (v4 if x > 0 else 0) + (0 if x > 0 else v4) * (1 - slope)
-    - (0 if grad_x is None else 0 if gate is None else v0 * grad_output * v2 * sigmoid(gate)) + (0 if grad_gate is None else 0 if gate is None else (grad_gate * (grad_output * v3 * v2) + -(v1 * (grad_output * v3))) * v2 * sigmoid(gate))
+    - (v0 * v1 * v2 if grad_gate is not None and gate is not None else 0) + (0 if grad_x is None else v3 * (1 if gate is None else sigmoid(gate)))
+    - (v4 if x > 0 else 0) + (0 if x > 0 else v4) * (1 - slope) if grad_gate is not None and gate is not None else 0
+    - ((grad_gate * (grad_output * v2 * v1) + -(v0 * (grad_output * v2)) if grad_gate is not None and gate is not None else 0) + (v3 * grad_output if grad_x is not None and gate is not None else 0)) * v1 * sigmoid(gate) if grad_gate is not None and gate is not None or grad_x is not None and gate is not None else 0
   doc: Gradients of ``gated_backward`` for ``grad_output``, ``x``, ``gate``.
 
 - func: gated_jvp(Tensor? x_tangent, Tensor? gate_tangent, Tensor x, Tensor? gate, float slope) -> Tensor  # n.yaml:1
@@ -189,17 +189,19 @@ struct gated_backward {
 
 // n.yaml:1: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x,
 //     Tensor? gate, float slope, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
-//   (0 if grad_x is None else ((0 if x > 0 else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) *
-//     (1 if gate is None else sigmoid(gate))) + (0 if grad_gate is None else 0 if gate is None else
-//     grad_gate * sigmoid(gate) * (1 - sigmoid(gate)) * (x if x > 0 else (1 - slope) * x))
-//   0 if grad_gate is None else 0 if gate is None else (grad_gate * sigmoid(gate) * (1 -
-//     sigmoid(gate)) * grad_output if x > 0 else 0) + (0 if x > 0 else grad_gate * sigmoid(gate) *
-//     (1 - sigmoid(gate)) * grad_output) * (1 - slope)
-//   (0 if grad_x is None else 0 if gate is None else ((0 if x > 0 else grad_x * (1 - slope)) +
-//     (grad_x if x > 0 else 0)) * grad_output * (1 - sigmoid(gate)) * sigmoid(gate)) + (0 if
-//     grad_gate is None else 0 if gate is None else (grad_gate * (grad_output * (x if x > 0 else (1
-//     - slope) * x) * (1 - sigmoid(gate))) + -(grad_gate * sigmoid(gate) * (grad_output * (x if x >
-//     0 else (1 - slope) * x)))) * (1 - sigmoid(gate)) * sigmoid(gate))
+//   (grad_gate * sigmoid(gate) * (1 - sigmoid(gate)) * (x if x > 0 else (1 - slope) * x) if
+//     grad_gate is not None and gate is not None else 0) + (0 if grad_x is None else ((0 if x > 0
+//     else grad_x * (1 - slope)) + (grad_x if x > 0 else 0)) * (1 if gate is None else
+//     sigmoid(gate)))
+//   (grad_gate * sigmoid(gate) * (1 - sigmoid(gate)) * grad_output if x > 0 else 0) + (0 if x > 0
+//     else grad_gate * sigmoid(gate) * (1 - sigmoid(gate)) * grad_output) * (1 - slope) if
+//     grad_gate is not None and gate is not None else 0
+//   ((grad_gate * (grad_output * (x if x > 0 else (1 - slope) * x) * (1 - sigmoid(gate))) +
+//     -(grad_gate * sigmoid(gate) * (grad_output * (x if x > 0 else (1 - slope) * x))) if grad_gate
+//     is not None and gate is not None else 0) + (((0 if x > 0 else grad_x * (1 - slope)) + (grad_x
+//     if x > 0 else 0)) * grad_output if grad_x is not None and gate is not None else 0)) * (1 -
+//     sigmoid(gate)) * sigmoid(gate) if grad_gate is not None and gate is not None or grad_x is not
+//     None and gate is not None else 0
 struct gated_double_backward {
   static constexpr auto name = "golden::gated_double_backward";
   static constexpr size_t inputs = 5, scalars = 1, numbers = 1;
@@ -223,55 +225,51 @@ struct gated_double_backward {
   template <typename V>
   C10_HOST_DEVICE static void compute(const ::torchext::fused::Given<V>& given, V* results) {
     using F [[maybe_unused]] = ::torchext::fused::Functions<V>;
-    const auto v0 = F::greater(given.inputs[3], F::number(int64_t(0)));
-    const V v1 = F::multiply(given.inputs[0], given.numbers[0]);
-    const V v2 = F::choose(v0, F::number(int64_t(0)), v1);
-    const V v3 = F::choose(v0, given.inputs[0], F::number(int64_t(0)));
-    const V v4 = F::add(v2, v3);
-    const V v5 = F::sigmoid(given.inputs[4]);
-    const V v6 = F::multiply(given.inputs[1], v5);
-    const V v7 = F::subtract(F::number(int64_t(1)), v5);
-    const V v8 = F::multiply(v6, v7);
-    const V v9 = F::multiply(given.numbers[0], given.inputs[3]);
-    const V v10 = F::choose(v0, given.inputs[3], v9);
+    const V v0 = F::sigmoid(given.inputs[4]);
+    const V v1 = F::multiply(given.inputs[1], v0);
+    const V v2 = F::subtract(F::number(int64_t(1)), v0);
+    const V v3 = F::multiply(v1, v2);
+    const auto v4 = F::greater(given.inputs[3], F::number(int64_t(0)));
+    const V v5 = F::multiply(given.numbers[0], given.inputs[3]);
+    const V v6 = F::choose(v4, given.inputs[3], v5);
+    const V v7 = F::multiply(given.inputs[0], given.numbers[0]);
+    const V v8 = F::choose(v4, F::number(int64_t(0)), v7);
+    const V v9 = F::choose(v4, given.inputs[0], F::number(int64_t(0)));
+    const V v10 = F::add(v8, v9);
     if (given.wanted[0]) {
-      const V v11 = !given.has[4] ? F::number(int64_t(1)) : v5;
-      const V v12 = F::multiply(v4, v11);
-      const V v13 = !given.has[0] ? F::number(int64_t(0)) : v12;
-      const V v14 = F::multiply(v8, v10);
-      const V v15 = !given.has[4] ? F::number(int64_t(0)) : v14;
-      const V v16 = !given.has[1] ? F::number(int64_t(0)) : v15;
-      const V v17 = F::add(v13, v16);
-      results[0] = v17;
+      const V v11 = F::multiply(v3, v6);
+      const V v12 = (!(!given.has[1]) && !(!given.has[4])) ? v11 : F::number(int64_t(0));
+      const V v13 = !given.has[4] ? F::number(int64_t(1)) : v0;
+      const V v14 = F::multiply(v10, v13);
+      const V v15 = !given.has[0] ? F::number(int64_t(0)) : v14;
+      const V v16 = F::add(v12, v15);
+      results[0] = v16;
     }
     if (given.wanted[1]) {
-      const V v18 = F::multiply(v8, given.inputs[2]);
-      const V v19 = F::choose(v0, v18, F::number(int64_t(0)));
-      const V v20 = F::choose(v0, F::number(int64_t(0)), v18);
-      const V v21 = F::multiply(v20, given.numbers[0]);
-      const V v22 = F::add(v19, v21);
-      const V v23 = !given.has[4] ? F::number(int64_t(0)) : v22;
-      const V v24 = !given.has[1] ? F::number(int64_t(0)) : v23;
-      results[1] = v24;
+      const V v17 = F::multiply(v3, given.inputs[2]);
+      const V v18 = F::choose(v4, v17, F::number(int64_t(0)));
+      const V v19 = F::choose(v4, F::number(int64_t(0)), v17);
+      const V v20 = F::multiply(v19, given.numbers[0]);
+      const V v21 = F::add(v18, v20);
+      const V v22 = (!(!given.has[1]) && !(!given.has[4])) ? v21 : F::number(int64_t(0));
+      results[1] = v22;
     }
     if (given.wanted[2]) {
-      const V v25 = F::multiply(v4, given.inputs[2]);
-      const V v26 = F::multiply(v25, v7);
-      const V v27 = F::multiply(v26, v5);
-      const V v28 = !given.has[4] ? F::number(int64_t(0)) : v27;
-      const V v29 = !given.has[0] ? F::number(int64_t(0)) : v28;
-      const V v30 = F::multiply(given.inputs[2], v10);
-      const V v31 = F::multiply(v30, v7);
-      const V v32 = F::multiply(given.inputs[1], v31);
-      const V v33 = F::multiply(v6, v30);
-      const V v34 = F::negative(v33);
-      const V v35 = F::add(v32, v34);
-      const V v36 = F::multiply(v35, v7);
-      const V v37 = F::multiply(v36, v5);
-      const V v38 = !given.has[4] ? F::number(int64_t(0)) : v37;
-      const V v39 = !given.has[1] ? F::number(int64_t(0)) : v38;
-      const V v40 = F::add(v29, v39);
-      results[2] = v40;
+      const V v23 = F::multiply(given.inputs[2], v6);
+      const V v24 = F::multiply(v23, v2);
+      const V v25 = F::multiply(given.inputs[1], v24);
+      const V v26 = F::multiply(v1, v23);
+      const V v27 = F::negative(v26);
+      const V v28 = F::add(v25, v27);
+      const V v29 = (!(!given.has[1]) && !(!given.has[4])) ? v28 : F::number(int64_t(0));
+      const V v30 = F::multiply(v10, given.inputs[2]);
+      const V v31 = (!(!given.has[0]) && !(!given.has[4])) ? v30 : F::number(int64_t(0));
+      const V v32 = F::add(v29, v31);
+      const V v33 = F::multiply(v32, v2);
+      const V v34 = F::multiply(v33, v0);
+      const V v35 = ((!(!given.has[1]) && !(!given.has[4])) || (!(!given.has[0]) &&
+          !(!given.has[4]))) ? v34 : F::number(int64_t(0));
+      results[2] = v35;
     }
   }
 };
@@ -550,17 +548,17 @@ namespace fused = torchext::fused;
 
 - func: rms_norm_double_backward(Tensor? grad_input, Tensor? grad_weight, Tensor grad_output, Tensor input, Tensor? weight, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)  # n.yaml:1
   let:
-    v0: 2 * sum(grad_input * input) / n
-    v1: rsqrt(mean(input ** 2) + eps)
-    v2: v0 * v1 ** 3 * -0.5
-    v3: v2 * input + grad_input * v1
+    v0: rsqrt(mean(input ** 2) + eps)
+    v1: 2 * sum(grad_input * input) / n
+    v2: v1 * v0 ** 3 * -0.5
+    v3: v2 * input + grad_input * v0
     v4: 1 if weight is None else weight
-    v5: "-0.5 * sum(grad_output * v4 * input)"
-    v6: grad_weight * grad_output
+    v5: grad_weight * grad_output
+    v6: "-0.5 * sum(grad_output * v4 * input)"
   rows:
-    - sum_to_size((0 if grad_input is None else v3 * v4) + (0 if grad_weight is None else 0 if weight is None else grad_weight * (input * v1)), grad_output)
-    - sum_to_size((0 if grad_input is None else grad_input * (v5 * v1 ** 3 / n) * 2 + v2 * (grad_output * v4) + -0.5 * (v0 * v5 * (3 * v1 ** 2) + sum(grad_input * (grad_output * v4))) * v1 ** 3 / n * (2 * input)) + (0 if grad_weight is None else 0 if weight is None else v6 * v1 + -0.5 * sum(v6 * input) * v1 ** 3 / n * (2 * input)), input)
-    - sum_to_size(0 if grad_input is None else 0 if weight is None else v3 * grad_output, weight)
+    - sum_to_size((grad_weight * (input * v0) if grad_weight is not None and weight is not None else 0) + (0 if grad_input is None else v3 * v4), grad_output)
+    - sum_to_size((v5 * v0 if grad_weight is not None and weight is not None else 0) + (0 if grad_input is None else grad_input * (v6 * v0 ** 3 / n) * 2) + (0 if grad_input is None else v2 * (grad_output * v4)) + (-0.5 * ((0 if grad_input is None else v1 * v6 * (3 * v0 ** 2)) + ((sum(v5 * input) if grad_weight is not None and weight is not None else 0) + (0 if grad_input is None else sum(grad_input * (grad_output * v4))) if grad_weight is not None and weight is not None or grad_input is not None else 0)) * v0 ** 3 / n * (2 * input) if grad_input is not None or grad_weight is not None and weight is not None else 0), input)
+    - sum_to_size(v3 * grad_output if grad_input is not None and weight is not None else 0, weight)
   doc: Gradients of ``rms_norm_backward`` for ``grad_output``, ``input``, ``weight``.
 
 - func: rms_norm_jvp(Tensor? input_tangent, Tensor? weight_tangent, Tensor input, Tensor? weight, float eps) -> Tensor  # n.yaml:1

@@ -1856,7 +1856,7 @@ at::Tensor& autograd_mul__Tensor(
   rebase_result_history(self, node);
   at::Tensor self_tangent;
   if (has_tangent(self, other)) {
-    const at::Tensor self_t_raw = raw_tangent_of(self);
+    at::Tensor self_t_raw = raw_tangent_of(self);
     at::Tensor other_t = tangent_of(other_before);
     const at::Tensor other_p = primal_of(other_before);
     at::Tensor original_self_t = writable_tangent_of(original_self);
@@ -1866,6 +1866,7 @@ at::Tensor& autograd_mul__Tensor(
 #line 6 "derivatives.yaml"
         written_tangent(self_t_raw, other_t * original_self_p + original_self_t * other_p);
 #line 128 "src/autograd_0.cpp"
+    self_tangent = or_zeros(self_tangent, self);
     set_apart(self_tangent, other);
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);

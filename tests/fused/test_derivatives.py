@@ -8,7 +8,7 @@ from torch_values import value_of
 from codegen.fused.derivatives import gradients, tangent
 from codegen.fused.functions import functions
 from codegen.fused.reading import read
-from codegen.fused.tree import Call, Name, Number, names, text
+from codegen.fused.tree import Call, IsMissing, Name, Number, exchanged, names, text
 
 KINKS = [-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, 0.1, 1e-200, -1e-200]
 KINKS += [float("inf"), -float("inf"), float("nan")]
@@ -196,3 +196,30 @@ def test_second_derivatives_where_a_branch_is_infinite(expression):
         (expected,) = torch.autograd.grad(torchs.sum(), grad)
         own = value_of(found, {**given, "again": torch.ones_like(x), "grad": torch.ones_like(x)})
         torch.testing.assert_close(own.expand(4), expected)
+
+
+def test_several_gradients_are_added_where_autograd_adds_them():
+    """And not after each was multiplied by what may be infinite."""
+    kinds = dict.fromkeys(("x", "w", "c", "g"), "tensor")
+    first = gradients({"g": read("x * w * c", kinds)}, ["x", "w"])
+    (found,) = gradients({"h_x": first["x"], "h_w": first["w"]}, ["g"]).values()
+    given = {"x": 1.0, "w": 1.0, "c": float("inf"), "g": 1.0, "h_x": 1.0, "h_w": -0.5}
+    given = {name: torch.tensor([value]) for name, value in given.items()}
+
+    def without(*missing):
+        known = {IsMissing(h): Number(h in missing) for h in ("h_x", "h_w")}
+        values = {n: float("nan") * value if n in missing else value for n, value in given.items()}
+        return value_of(exchanged(found, known), values).item()
+
+    assert without() == float("inf")
+    assert without("h_x") == -float("inf")
+    assert without("h_x", "h_w") == 0
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_conditions_of_missing_gradients_are_said_once(count):
+    kinds = dict.fromkeys(("x", "g"), "tensor")
+    results = {f"h{i}": read(f"exp(x) * {i + 2}", kinds) for i in range(count)}
+    (found,) = gradients(results, ["x"]).values()
+    for i in range(count):
+        assert text(found).count(f"h{i} is") <= 2

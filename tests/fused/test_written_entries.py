@@ -30,8 +30,8 @@ def entries_of(path):
     return found
 
 
-# What derived operators do and a spec may not: all of their tensors may be missing, and rows consist
-# of a number too.
+# What derived operators do and a spec may not: all of their tensors may be missing, and rows
+# consist of a number too.
 _ALONE = ("needs an argument of type Tensor", "is one number, and no row of them")
 
 

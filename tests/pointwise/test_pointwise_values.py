@@ -304,3 +304,29 @@ def test_a_result_of_numbers_alone_is_not_rounded_to_what_decides(pointwisetest,
     alone, product = PATHS[path](pointwisetest.roots)(x)
     assert_close(alone, root)
     assert_close(product, (x * root).to(dtype))
+
+
+@pytest.mark.parametrize("path", ["kernel", "compiled"])
+def test_a_condition_of_a_tensor_without_dimensions_is_not_rounded(pointwisetest, path):
+    """Which takes no part in the dtype, and may have a larger one."""
+
+    def called(mask, dtype):
+        x, y = torch.tensor([1, 2]).to(dtype), torch.tensor([3, 4]).to(dtype)
+        return PATHS[path](lambda *given: pointwisetest.chosen(*given))(mask, x, y)
+
+    for mask, dtype in (
+        (torch.tensor(1e-60, dtype=torch.float64), torch.float32),
+        (torch.tensor(2**40), torch.int32),
+        (torch.tensor(-4), torch.uint8),
+        (torch.tensor(2**24 + 1), torch.float32),
+    ):
+        with pytest.raises(Exception, match="would be compared in"):
+            called(mask, dtype)
+    for mask, dtype in (
+        (torch.tensor(1e-60, dtype=torch.float64), torch.float64),
+        (torch.tensor(1e-30), torch.bfloat16),
+        (torch.tensor(2**40), torch.int64),
+        (torch.tensor(True), torch.float32),
+        (torch.tensor(7, dtype=torch.int16), torch.float32),
+    ):
+        assert called(mask, dtype).tolist() == [1, 2]

@@ -38,6 +38,11 @@ def normed(x, w=None, s=None):
     return (x if s is None else x / s[..., None]).softmax(-1) * scale
 
 
+def mean_or(x, w=None):
+    v = (x.mean(-1, keepdim=True) if w is None else w).expand(x.shape)
+    return v.sum(-1, keepdim=True) * x + v + (v * 2).softmax(-1)
+
+
 def of_one_number(x, w=None):
     if w is None:
         return x * 0.5
@@ -62,6 +67,7 @@ WRITTEN = {
     ),
     "apart_from": (apart_from, [(X,), (X, INDEX)]),
     "normed": (normed, [(X,), (X, W), (X, None, S), (X, W, S)]),
+    "mean_or": (mean_or, [(X,), (X, W), (X, WIDE)]),
     "of_one_number": (of_one_number, [(X,), (X, W), (X, WIDE)]),
 }
 CASES = [(name, call) for name, (_, calls) in WRITTEN.items() for call in calls]

@@ -203,8 +203,9 @@ def test_mixed_dtypes_are_promoted(rowstest):
     found = rowstest.rms_norm(x, w)
     assert found.dtype == torch.float32
     compare(found, WITH_TORCH["rms_norm"][0](x.float(), w))
-    with pytest.raises(NotImplementedError, match="softmax: not implemented for Long"):
-        rowstest.softmax(torch.arange(4))
+    with pytest.raises(NotImplementedError, match="scaled: not implemented for Long"):
+        rowstest.scaled(torch.arange(4), torch.tensor(2))
+    compare(rowstest.softmax(torch.arange(4)), torch.arange(4.0).softmax(-1))
     assert rowstest.l2_normalize(torch.arange(4)).dtype == torch.float32
 
 

@@ -17,6 +17,7 @@ $inputs
 $line
     $name = $formula;
 $restore
+    $zeros
     $apart
   }
 """
@@ -30,6 +31,7 @@ $inputs
 $line
       $name[i] = $formula;
 $restore
+      $zeros
       $apart
     }
   }
@@ -40,10 +42,10 @@ def tangent_block(tangent: TangentPlan) -> str:
     """The computation of the tangents, before any of them is set."""
     each = tangent.is_elementwise
     inputs = [f"{'  ' * each}    {line}" for i in tangent.inputs for line in _input(i)]
-    if tangent.clones:
-        inputs.append(f"    {tangent.clones}_t = unshared({tangent.clones}_t);")
+    inputs += [f"    {name} = unshared({name});" for name in tangent.clones]
     name = f"{tangent.name}[i]" if each else tangent.name
     apart = [f"set_apart({', '.join([name, *tangent.apart])});"] if tangent.apart else []
+    zeros = list(_zeros(tangent, name))
     kind = {"type": _type(tangent)}
     if each:
         result = tangent.results[0].local
@@ -56,9 +58,20 @@ def tangent_block(tangent: TangentPlan) -> str:
         line=[line_of(tangent.line)],
         formula=tangent.expression,
         restore=[RESTORE_LINE],
+        zeros=zeros,
         apart=apart,
         **kind,
     ).rstrip("\n")
+
+
+def _zeros(tangent: TangentPlan, name: str) -> Iterator[str]:
+    """The lines for what was written to, whose old tangent is none of the new value."""
+    many = len(tangent.results) > 1
+    for index, result in enumerate(tangent.results):
+        if result.written and (tangent.is_elementwise or not result.is_list):
+            own = f"::std::get<{index}>({name})" if many else name
+            written = f"{result.local}[i]" if result.is_list else result.local
+            yield f"{own} = or_zeros({own}, {written});"
 
 
 def _condition(tangent: TangentPlan) -> str:
@@ -91,7 +104,7 @@ def _type(tangent: TangentPlan) -> str:
 
 def _input(item: TangentInput) -> Iterator[str]:
     if item.needs_raw:
-        yield f"const at::Tensor {item.name}_t_raw = raw_tangent_of({item.parameter});"
+        yield f"at::Tensor {item.name}_t_raw = raw_tangent_of({item.parameter});"
     if item.needs_tangent:
         writable = item.is_written or item.is_original
         function = "writable_tangent_of" if writable else "tangent_of"

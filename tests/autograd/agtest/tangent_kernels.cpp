@@ -165,3 +165,26 @@ std::tuple<Tensor, Tensor> agtest::native::masked_pair(
     const Tensor& self, std::array<bool, 2> mask) {
   return {mask[0] ? self.exp() : Tensor(), mask[1] ? self * self : Tensor()};
 }
+
+std::tuple<Tensor&, Tensor&> agtest::native::crossed_(Tensor& self, Tensor& other) {
+  const Tensor old = self.clone();
+  self.copy_(other * 2);
+  other.copy_(old * 3);
+  return std::tuple<Tensor&, Tensor&>(self, other);
+}
+
+Tensor& agtest::native::scaled_add_(Tensor& self, const Tensor& other, const at::Scalar& alpha) {
+  return self.copy_(self * alpha + other);
+}
+
+Tensor agtest::native::assigned(const Tensor& self, const Tensor& src) {
+  return src.expand_as(self).clone();
+}
+
+Tensor& agtest::native::assigned_(Tensor& self, const Tensor& src) {
+  return self.copy_(src);
+}
+
+Tensor agtest::native::widened(const Tensor& self) {
+  return self.to(at::kDouble);
+}

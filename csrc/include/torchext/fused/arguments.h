@@ -5,6 +5,7 @@
 #pragma once
 
 #include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/TypeProperties.h>
@@ -152,6 +153,19 @@ inline bool is_rounded_to(at::ScalarType common, const Rule& result, const Argum
   return at::isReducedFloatingType(common) && is_own && dtype_of(result, arguments) == at::kFloat;
 }
 
+/// Whether what is computed in one dtype has every number of another. A tensor without dimensions may
+/// have a larger one than all that is computed together.
+inline bool is_exact_in(at::ScalarType common, at::ScalarType dtype) {
+  if (dtype == at::ScalarType::Undefined || dtype == at::kBool) {
+    return true;
+  }
+  const at::ScalarType computed = at::toOpMathType(common);
+  if (at::isFloatingType(common) && at::isIntegralType(dtype, /*includeBool=*/false)) {
+    return at::elementSize(dtype) <= (computed == at::kDouble ? 4 : 2);
+  }
+  return c10::promoteTypes(computed, dtype) == computed;
+}
+
 template <typename Op>
 void check_fits(at::ScalarType dtype, int64_t number) {
   const bool fits = AT_DISPATCH_SWITCH(dtype, Op::name, AT_DISPATCH_CASE_INTEGRAL_TYPES([&] {
@@ -170,6 +184,17 @@ void check_exact(const Arguments& arguments) {
         !number.isComplex(), Op::name, ": not implemented for complex numbers, as ", number);
   }
   const at::ScalarType common = dtype_of(Op::common, arguments);
+  for (const Rule& rule : Op::compared) {
+    const at::ScalarType dtype = promoted(rule, arguments);
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        is_exact_in(common, dtype),
+        Op::name,
+        ": tensors of ",
+        dtype,
+        " would be compared in ",
+        common,
+        ", which rounds some; compare them before, and pass the condition as a bool tensor");
+  }
   if (at::isFloatingType(common)) {
     for (const Rule& rule : Op::rules) {
       const at::ScalarType dtype = dtype_of(rule, arguments);
@@ -182,18 +207,6 @@ void check_exact(const Arguments& arguments) {
           " would be computed in ",
           common,
           ", the dtype of all its tensors and numbers; convert its tensors before");
-    }
-    const size_t exact = common == at::kDouble ? 4 : 2; // bytes of the integers that it has
-    for (const Rule& rule : Op::compared) {
-      const at::ScalarType dtype = promoted(rule, arguments);
-      TORCH_CHECK_NOT_IMPLEMENTED(
-          !at::isIntegralType(dtype, /*includeBool=*/false) || at::elementSize(dtype) <= exact,
-          Op::name,
-          ": tensors of ",
-          dtype,
-          " would be compared in ",
-          common,
-          ", which rounds large ones; compare them before, and pass the condition as a bool tensor");
     }
   } else if (at::isIntegralType(common, /*includeBool=*/false)) {
     for (const Number& number : arguments.numbers) {

@@ -203,9 +203,14 @@ struct Functions<Value> {
 #undef TORCHEXT_CONDITIONS
 #undef TORCHEXT_UNARY
 
-  /// A row such as another, of what is a number where a tensor is missing.
+  /// A row as long as another, of what is one number, or one for each row, where a tensor is missing.
   static V row(const V& a, const V& like) {
-    return a.is_number() ? V(a.tensor_beside(like.tensor()).expand_as(like.tensor())) : a;
+    if (a.is_number()) {
+      return V(a.tensor_beside(like.tensor()).expand_as(like.tensor()));
+    }
+    auto sizes = a.tensor().sym_sizes().vec();
+    sizes.back() = like.tensor().sym_size(-1);
+    return V(a.tensor().expand_symint(sizes));
   }
 
   // Of rows, which stay dimensions.

@@ -7,7 +7,9 @@
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/TensorWrapper.h>
 #include <ATen/ops/_efficientzerotensor.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/variable.h>
@@ -214,7 +216,21 @@ void set_apart(std::tuple<Tangents...>& tangents, const Arguments&... arguments)
 /// The tangent of an argument that an operator has written to: its own, written to as well, where it
 /// has one.
 inline at::Tensor written_tangent(const at::Tensor& tangent, const at::Tensor& value) {
-  return tangent.defined() ? tangent.copy_(value) : value;
+  if (!tangent.defined()) {
+    return value;
+  }
+  return value.defined() ? tangent.copy_(value) : tangent.zero_();
+}
+
+/// What a formula gave for the tangent of what was written to: zeros where that is none and the
+/// argument had one, which is the old value's.
+inline at::Tensor or_zeros(const at::Tensor& tangent, const at::Tensor& written) {
+  const at::Tensor old = tangent.defined() ? at::Tensor() : raw_tangent_of(written);
+  return old.defined() ? at::zeros_like(old) : tangent;
+}
+
+inline at::Tensor or_zeros(const at::Tensor& tangent, const std::optional<at::Tensor>& written) {
+  return written.has_value() ? or_zeros(tangent, *written) : tangent;
 }
 
 /// The tangent of what an operator has made a view of itself: of the same memory, as the value.
@@ -235,6 +251,12 @@ inline at::Tensor view_in_place(const at::Tensor& tangent, const at::Tensor& vie
   return found;
 }
 
+/// A tangent as the result has it, of real numbers where that is; gradients are converted likewise.
+inline at::Tensor of_dtype(const at::Tensor& tangent, at::ScalarType dtype) {
+  const bool drops = tangent.is_complex() && !c10::isComplexType(dtype);
+  return tangent.scalar_type() == dtype ? tangent : (drops ? at::real(tangent) : tangent).to(dtype);
+}
+
 /// Gives a result its tangent; one of integers has none. What was written to has its tangent written
 /// to, where it has one.
 inline void set_tangent(
@@ -243,9 +265,10 @@ inline void set_tangent(
   if (!is_there || !torch::autograd::isDifferentiableType(result.scalar_type())) {
     return;
   }
+  const at::Tensor found = of_dtype(tangent, result.scalar_type());
   const at::Tensor existing = is_inplace ? raw_tangent_of(result) : at::Tensor();
-  const bool is_other = existing.defined() && !existing.is_same(tangent);
-  result._set_fw_grad(is_other ? existing.copy_(tangent) : tangent, /*level=*/0, is_inplace);
+  const bool is_other = existing.defined() && !existing.is_same(found);
+  result._set_fw_grad(is_other ? existing.copy_(found) : found, /*level=*/0, is_inplace);
 }
 
 inline void set_tangent(at::TensorList results, at::TensorList tangents, bool is_inplace = false) {
