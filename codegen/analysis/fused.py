@@ -65,7 +65,8 @@ def fused_plan(
     exponents = _exponents(expressions)
     known = _known(expressions, conditions)
     before = {one.tree for one in (*shared, *conditions)} | known
-    comparisons = compared(expressions.results, kinds)
+    # What a derivative compares was computed in this dtype where the operator was.
+    comparisons = () if expressions.is_derivative else compared(expressions.results, kinds)
     return FusedPlan(
         struct=cpp_names.expression_name(form),
         inputs=inputs,

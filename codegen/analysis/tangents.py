@@ -193,9 +193,16 @@ class TangentAnalysis:
             # it writes to the tangent itself, or does not read it
             clones = tuple(word for word in forward.words(name) if word in reads)
             return text if reads else written, primals, clones
-        whole, _ = forward.words(name)
+        whole, raw = forward.words(name)
+        if raw in reads:
+            text = read(text).renamed({raw: forward.read_apart(raw)})
+            written = forward.written_in_place(name, text, self.entry.scope.operator.name.base)
         keeps = f"original_{name}_t" in text or f"original_{name}_p" in text or whole not in reads
         return written, primals, () if keeps else (whole,)
+
+    def _writes(self, text: str) -> bool:
+        """Whether a formula itself writes to a tangent."""
+        return bool(self.written) and not self.inherits and read(text).writes
 
     def _beside(self, text: str, primals: set[str]) -> tuple[str, set[str]]:
         """The formula over what is written to, before and after the call."""
@@ -255,7 +262,7 @@ class TangentAnalysis:
         for name in candidates:
             if name in required or name in primals:
                 # A formula of the operator's own may write to one tangent before it reads another.
-                is_read = name in primals or self.overwrites or not self.inherits
+                is_read = name in primals or self.overwrites or self._writes(text)
                 parameter = self._value(name, elementwise, is_read)
                 written = name in self.written
                 whole, raw = forward.words(name)

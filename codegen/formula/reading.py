@@ -82,6 +82,14 @@ class Reading:
         """The same by their names."""
         return frozenset(name.text for name in self.free)
 
+    @cached_property
+    def writes(self) -> bool:
+        """Whether it calls what writes to its arguments, by the names that PyTorch gives those."""
+        names = (i for i in range(len(self.words)) if self._is_name(i))
+        return any(
+            self.words[i].endswith(("_", "_out")) and self._around(i)[1] == "(" for i in names
+        )
+
     def count(self, name: str) -> int:
         """How often a value is named."""
         return sum(found.text == name for found in self.free)

@@ -45,6 +45,11 @@ def written_in_place(argument: str, formula: str, operator: str) -> str:
     return f"written_tangent({argument}_t_raw, {formula})"
 
 
+def read_apart(word: str) -> str:
+    """A tangent that is read, and written to after that."""
+    return f"unshared({word})"
+
+
 def without_tangent(parameter: str) -> str:
     """An argument whose tangent goes nowhere."""
     return f"without_tangent({parameter})"

@@ -70,6 +70,19 @@ def added(one: Branch, other: Branch) -> Branch:
     return Branch(value, _either(one.when, other.when), is_zero_elsewhere=True)
 
 
+def either_of(condition: Tree, then: Branch | None, other: Branch | None) -> Branch:
+    """The choice of elements between two values, of which one alone may be there."""
+    if then is None or other is None:
+        (own,) = (branch for branch in (then, other) if branch is not None)
+        both = (own.value, _ZERO) if other is None else (_ZERO, own.value)
+        return Branch(Choice(condition, *both), own.when, own.is_zero_elsewhere)
+    if _joined(then.when).keys() == _joined(other.when).keys():
+        is_zero = then.is_zero_elsewhere and other.is_zero_elsewhere
+        return Branch(Choice(condition, then.value, other.value), then.when, is_zero)
+    value = Choice(condition, then.everywhere(), other.everywhere())
+    return Branch(value, _either(then.when, other.when), is_zero_elsewhere=True)
+
+
 def _joined(condition: Tree, sign: str = "and") -> dict[Tree, None]:
     """The conditions that one joins."""
     found: dict[Tree, None] = {}

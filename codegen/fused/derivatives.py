@@ -16,7 +16,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
-from .branches import Branch, added, is_known
+from .branches import Branch, added, either_of, is_known
 from .constants import chosen, computed, joined, negated
 from .extents import Extent, extent, extents
 from .functions import expanded, functions, joined_rows, makes_result, pieces
@@ -167,8 +167,7 @@ def _chosen_tangents(part: Choice, of: Mapping[Tree, Branch], known: Arguments) 
         if other is not None:
             yield other.within(negated(part.condition))
     elif then is not None or other is not None:
-        both = (one.everywhere() if one else _ZERO for one in (then, other))
-        yield Branch(Choice(part.condition, *both))
+        yield either_of(part.condition, then, other)
 
 
 def _sliced(value: Tree, like: Slice) -> Tree:

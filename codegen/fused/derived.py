@@ -29,7 +29,6 @@ from .functions import by_pieces, computed, made_as, size_of
 from .sizes import as_rows, of_arguments, with_tensors
 from .tree import (
     LENGTH,
-    Call,
     Cast,
     Choice,
     IsMissing,
@@ -54,10 +53,6 @@ def derived_operators(
     """What follows from the expressions of an operator's results; nothing where no result depends
     smoothly on a tensor. of_rows: the arguments that rows have one number of; None: no rows."""
     return _Deriving(namespace, func, results, kinds, of_rows).run()
-
-
-def _sum(*both: Tree) -> Tree:
-    return Call("+", both)
 
 
 class _Deriving:

@@ -85,8 +85,13 @@ class Formulas:
         values |= _given(jvp, self.tangents)
         count = sum(self.smooth)
         smooth = [n for n, is_smooth in zip(result_names(self.func), self.smooth) if is_smooth]
+        # An in-place form has a tangent where what it writes to has one alone.
+        may_lack = len(self.tangents) == 1 and len(self.tensors) > 1
         for index, result in enumerate(smooth):
-            yield (result,), taken(self._call(jvp, values, only(index, count)), index, count)
+            text = taken(self._call(jvp, values, only(index, count)), index, count)
+            if may_lack:
+                text = where_defined([f"{n}_t_raw" for n in self.tangents], text, 1)
+            yield (result,), text
 
     def second_lines(self, backward: Schema, double: Schema) -> Iterator[Lines]:
         count = len(self.gradients)
@@ -116,7 +121,7 @@ class Formulas:
         for index, (name, result) in enumerate(zip(self.gradients, result_names(backward))):
             first = self._call(backward, {**primals, **along}, only(index, count))
             text = where_defined(along.values(), taken(first, index, count), 1)
-            if name in places and own:
+            if name in places:
                 mask = only(places[name], total)
                 second = self._call(double, {**primals, **directions}, mask)
                 second = where_defined(own.values(), taken(second, places[name], total), 1)

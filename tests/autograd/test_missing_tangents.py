@@ -19,8 +19,23 @@ def scaled_add_(x, y, alpha=1):
     return x.copy_(x * alpha + y)
 
 
+def swapped_(x, y):
+    old = x.clone()
+    x.copy_(y)
+    y.copy_(old)
+    return x, y
+
+
+def tripled_(x, y):
+    y.copy_(x * 2)
+    x.mul_(3)
+    return x, y
+
+
 TORCHS = {
     "crossed_": crossed_,
+    "joint_crossed_": swapped_,
+    "raw_tripled_": tripled_,
     "scaled_add_": scaled_add_,
     "raw_scaled_add_": scaled_add_,
     "assigned_": torch.Tensor.copy_,

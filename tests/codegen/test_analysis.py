@@ -961,6 +961,8 @@ def test_what_is_read_beside_what_is_written_is_kept_for_tangents() -> None:
     both = "x_t * y_p + original_x_p * y_t"
     assert reads("f_(Tensor(a!) x, Tensor y) -> Tensor(a!)", both) == ("y",)
     assert reads("f_(Tensor(a!) x, Tensor y) -> Tensor(a!)", "x_t + y_t * 2") == ()
+    for written in ("x_t.mul_(2).add_(y_t)", "x_t_raw.add_(y_t_raw)", "add_out(x_t, x_t, y_t)"):
+        assert reads("f_(Tensor(a!) x, Tensor y) -> Tensor(a!)", written) == ("y",)
     assert reads("f(Tensor x, Tensor y) -> Tensor", "x_t * y_p + x_p * y_t") == ()
     beside = "f(Tensor x, Tensor y, Tensor(a!) seen) -> Tensor"
     assert reads(beside, "x_t * y_p + x_p * y_t") == ("x", "y")

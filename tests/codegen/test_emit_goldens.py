@@ -1866,7 +1866,7 @@ at::Tensor& autograd_mul__Tensor(
 #line 6 "derivatives.yaml"
         written_tangent(self_t_raw, other_t * original_self_p + original_self_t * other_p);
 #line 128 "src/autograd_0.cpp"
-    self_tangent = or_zeros(self_tangent, self);
+    self_tangent = tangent_or_zeros(self_tangent, self);
     set_apart(self_tangent, other);
   }
   set_tangent(self, self_tangent, /*is_inplace=*/true);

@@ -299,11 +299,17 @@ def test_complex_numbers_are_refused_by_name(pointwisetest):
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
 def test_a_result_of_numbers_alone_is_not_rounded_to_what_decides(pointwisetest, dtype, path):
-    x = torch.tensor([1.0, -1.0, 0.5], dtype=dtype)
-    root = torch.where(x > 0, 3.0, 2.0).sqrt()
-    alone, product = PATHS[path](pointwisetest.roots)(x)
-    assert_close(alone, root)
-    assert_close(product, (x * root).to(dtype))
+    for default in (torch.float32, torch.float64):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(default)
+        try:
+            x = torch.tensor([1.0, -1.0, 0.5], dtype=dtype)
+            root = torch.where(x > 0, 3.0, 2.0).sqrt()
+            alone, product = PATHS[path](pointwisetest.roots)(x)
+        finally:
+            torch.set_default_dtype(before)
+        assert_close(alone, root)
+        assert_close(product, (x * root).to(dtype))
 
 
 @pytest.mark.parametrize("path", ["kernel", "compiled"])
@@ -330,3 +336,11 @@ def test_a_condition_of_a_tensor_without_dimensions_is_not_rounded(pointwisetest
         (torch.tensor(7, dtype=torch.int16), torch.float32),
     ):
         assert called(mask, dtype).tolist() == [1, 2]
+
+
+def test_gradients_are_not_refused_for_bounds_without_dimensions(pointwisetest):
+    x = torch.tensor([-2.0, 0.1, 2.0], requires_grad=True)
+    bounds = [torch.tensor(bound, dtype=torch.float64) for bound in (-1.0, 1.0)]
+    own = [f(x, *bounds) for f in (pointwisetest.clamped, torch.clamp)]
+    assert_close(*own)
+    assert_close(*(torch.autograd.grad(value.sum(), x)[0] for value in own))

@@ -102,3 +102,11 @@ def test_reductions_of_conditions_count_them(rowstest, dtype, path):
     """A mean is a fraction, and a sum a number, whatever they are of."""
     x = torch.tensor([[1.0, -2, 3, float("nan")], [-1, -1, -1, 0]], dtype=dtype)
     assert_close(PATHS[path](rowstest.of_conditions)(x), of_conditions(x))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_integers_of_elements_are_exact(rowstest, dtype, path):
+    x = torch.randn(2, 1001, generator=torch.Generator().manual_seed(1)).to(dtype)
+    found = PATHS[path](rowstest.places_where)(x)
+    assert_close(found, torch.where(x > 0, torch.arange(1001), -1))

@@ -17,7 +17,7 @@ $inputs
 $line
     $name = $formula;
 $restore
-    $zeros
+    $cleared
     $apart
   }
 """
@@ -31,7 +31,6 @@ $inputs
 $line
       $name[i] = $formula;
 $restore
-      $zeros
       $apart
     }
   }
@@ -45,8 +44,7 @@ def tangent_block(tangent: TangentPlan) -> str:
     inputs += [f"    {name} = unshared({name});" for name in tangent.clones]
     name = f"{tangent.name}[i]" if each else tangent.name
     apart = [f"set_apart({', '.join([name, *tangent.apart])});"] if tangent.apart else []
-    zeros = list(_zeros(tangent, name))
-    kind = {"type": _type(tangent)}
+    kind = {"type": _type(tangent), "cleared": list(_zeros(tangent))}
     if each:
         result = tangent.results[0].local
         kind = {"result": result, "lists": element_checks(tangent.lists, result)}
@@ -58,20 +56,18 @@ def tangent_block(tangent: TangentPlan) -> str:
         line=[line_of(tangent.line)],
         formula=tangent.expression,
         restore=[RESTORE_LINE],
-        zeros=zeros,
         apart=apart,
         **kind,
     ).rstrip("\n")
 
 
-def _zeros(tangent: TangentPlan, name: str) -> Iterator[str]:
+def _zeros(tangent: TangentPlan) -> Iterator[str]:
     """The lines for what was written to, whose old tangent is none of the new value."""
     many = len(tangent.results) > 1
     for index, result in enumerate(tangent.results):
-        if result.written and (tangent.is_elementwise or not result.is_list):
-            own = f"::std::get<{index}>({name})" if many else name
-            written = f"{result.local}[i]" if result.is_list else result.local
-            yield f"{own} = or_zeros({own}, {written});"
+        if result.written and not result.is_list:
+            own = f"::std::get<{index}>({tangent.name})" if many else tangent.name
+            yield f"{own} = tangent_or_zeros({own}, {result.local});"
 
 
 def _condition(tangent: TangentPlan) -> str:
@@ -104,7 +100,8 @@ def _type(tangent: TangentPlan) -> str:
 
 def _input(item: TangentInput) -> Iterator[str]:
     if item.needs_raw:
-        yield f"at::Tensor {item.name}_t_raw = raw_tangent_of({item.parameter});"
+        value = f"raw_tangent_of({item.parameter})"
+        yield f"at::Tensor {item.name}_t_raw = {f'copied({value})' if item.is_copied else value};"
     if item.needs_tangent:
         writable = item.is_written or item.is_original
         function = "writable_tangent_of" if writable else "tangent_of"

@@ -188,3 +188,16 @@ Tensor& agtest::native::assigned_(Tensor& self, const Tensor& src) {
 Tensor agtest::native::widened(const Tensor& self) {
   return self.to(at::kDouble);
 }
+
+std::tuple<Tensor&, Tensor&> agtest::native::swapped_(Tensor& self, Tensor& other) {
+  const Tensor old = self.clone();
+  self.copy_(other);
+  other.copy_(old);
+  return std::tuple<Tensor&, Tensor&>(self, other);
+}
+
+std::tuple<Tensor&, Tensor&> agtest::native::tripled_(Tensor& self, Tensor& other) {
+  other.copy_(self * 2);
+  self.mul_(3);
+  return std::tuple<Tensor&, Tensor&>(self, other);
+}

@@ -9,6 +9,7 @@
 // are derived along each axis. Shapes: N samples, C channels, P points, K nodes of a point.
 #pragma once
 
+#include <torchext/derivatives/basic.h>
 #include <torchext/derivatives/grid_sampler.h>
 
 #include <ATen/Functions.h>
@@ -291,13 +292,6 @@ Gradients of_grid_gradient(
     std::get<2>(gradients) = at::stack(coordinates, -1).reshape_symint(grid.sym_sizes());
   }
   return gradients;
-}
-
-Tensor sum_of_defined(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) {
-    return a.defined() ? a : b;
-  }
-  return a + b;
 }
 
 struct Arguments {

@@ -108,6 +108,16 @@ inline Category category_of(at::ScalarType dtype) {
                                            : Category::kFloat;
 }
 
+/// Whether a tensor says something about the dtype.
+inline bool has_tensor(const Rule& rule, const Arguments& arguments) {
+  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
+    if ((rule.tensors >> i & 1) && arguments.tensors[i].has_value()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /// The dtype of the tensors alone.
 inline at::ScalarType promoted(const Rule& rule, const Arguments& arguments) {
   at::native::ResultTypeState state = {};
@@ -147,10 +157,17 @@ inline bool is_rounded_to(at::ScalarType common, const at::Tensor& tensor) {
   return at::isReducedFloatingType(common) && own != common && !is_exact;
 }
 
-/// The same of a result, as that of numbers between which 16-bit floats decide.
-inline bool is_rounded_to(at::ScalarType common, const Rule& result, const Arguments& arguments) {
-  const bool is_own = !result.is_bool && result.cast == at::ScalarType::Undefined;
-  return at::isReducedFloatingType(common) && is_own && dtype_of(result, arguments) == at::kFloat;
+/// What a result is computed in that would be rounded to the dtype of the others: one of numbers, of
+/// which tensors of other dtypes say no more than which.
+inline at::ScalarType computed_for(
+    const Rule& result, at::ScalarType common, const Arguments& arguments) {
+  const bool is_said = result.is_bool || result.cast != at::ScalarType::Undefined;
+  if (!at::isFloatingType(common) || is_said || has_tensor(result, arguments)) {
+    return common;
+  }
+  const at::ScalarType dtype = dtype_of(result, arguments);
+  const bool is_other = at::isReducedFloatingType(common) && dtype != common && dtype != at::kBool;
+  return dtype == at::kDouble ? at::kDouble : is_other ? at::kFloat : common;
 }
 
 /// Whether what is computed in one dtype has every number of another. A tensor without dimensions may

@@ -216,27 +216,34 @@ Results<Op> new_results(const Arguments& arguments, at::ArrayRef<bool> wanted, c
   return taken<Op>(iter, arguments, wanted);
 }
 
-/// Whether some tensors, or results, would be rounded to the dtype of others.
+/// What a call is computed in: more than the dtype of all where some tensors, or results, would be
+/// rounded to that.
 template <typename Op>
-bool is_rounded(const Arguments& arguments) {
+at::ScalarType computed_in(const Arguments& arguments) {
   const at::ScalarType common = dtype_of(Op::common, arguments);
-  const auto is_one = [&](const Rule& rule) { return is_rounded_to(common, rule, arguments); };
-  return std::any_of(std::begin(Op::rules), std::end(Op::rules), is_one) ||
-         std::any_of(arguments.tensors.begin(), arguments.tensors.end(), [&](const auto& tensor) {
-           return tensor.has_value() && is_rounded_to(common, *tensor);
-         });
+  at::ScalarType found = common;
+  for (const at::OptionalTensorRef& tensor : arguments.tensors) {
+    if (tensor.has_value() && is_rounded_to(common, *tensor)) {
+      found = at::kFloat;
+    }
+  }
+  for (const Rule& rule : Op::rules) {
+    found = c10::promoteTypes(found, computed_for(rule, common, arguments));
+  }
+  return found;
 }
 
 template <typename Op>
 Results<Op> new_on_cpu(const Loops& loops, const Arguments& arguments, at::ArrayRef<bool> wanted) {
-  if (is_rounded<Op>(arguments)) {
+  const at::ScalarType computed = computed_in<Op>(arguments);
+  if (computed != dtype_of(Op::common, arguments)) {
     check_sizes<Op>(arguments);
     check_exact<Op>(arguments);
     std::array<at::Tensor, Op::inputs> tensors;
     std::array<at::OptionalTensorRef, Op::inputs> wide;
     for (size_t i = 0; i < Op::inputs; ++i) {
       if (arguments.tensors[i].has_value()) {
-        tensors[i] = (*arguments.tensors[i]).to(at::kFloat);
+        tensors[i] = (*arguments.tensors[i]).to(computed);
         wide[i] = ref(tensors[i]);
       }
     }
@@ -257,7 +264,8 @@ Results<Op> new_on_cpu(const Loops& loops, const Arguments& arguments, at::Array
 template <typename Op>
 void run_on_cpu(at::TensorIteratorBase& iter, const Loops& loops, const Arguments& arguments) {
   const auto wanted = all<Op>();
-  if (iter.dtype(0) == iter.common_dtype() && !is_rounded<Op>(arguments)) {
+  const bool is_rounded = computed_in<Op>(arguments) != dtype_of(Op::common, arguments);
+  if (iter.dtype(0) == iter.common_dtype() && !is_rounded) {
     loop_on_cpu<Op>(iter, loops, arguments, wanted);
   } else {
     iter.output(0).copy_(new_on_cpu<Op>(loops, arguments, wanted)[0]);

@@ -416,23 +416,25 @@ struct RowOperands {
   }
 };
 
-/// The dtype of the elements of a call: float32 where some, or a result, are no 16-bit floats, which
-/// are not rounded to such ones.
+/// The dtype of the elements of a call: a larger one than that of all where some, or those of a
+/// result, would be rounded to that. What rows have one number of is never kept in 16 bits.
 inline at::ScalarType computed_in(const RowOperator& op, const Arguments& arguments) {
   const at::ScalarType common = dtype_of(op.common, arguments);
-  for (size_t i = 0; i < op.returns; ++i) {
-    if (is_rounded_to(common, op.rules[i], arguments)) {
-      return at::kFloat;
+  at::ScalarType found = common;
+  for (size_t i = 0; i < op.results; ++i) {
+    const at::ScalarType own = computed_for(op.rules[i], common, arguments);
+    if (!op.row_results[i] || own == at::kDouble) {
+      found = c10::promoteTypes(found, own);
     }
   }
   for (size_t i = 0; i < op.inputs; ++i) {
     const bool is_read = op.are_read[i] && arguments.tensors[i].has_value();
     if (is_read && !is_integral(op, *arguments.tensors[i], i) &&
         is_rounded_to(common, *arguments.tensors[i])) {
-      return at::kFloat;
+      found = c10::promoteTypes(found, at::kFloat);
     }
   }
-  return common;
+  return found;
 }
 
 /// Refuses integers that are compared with those of rows, and that a dtype does not have.

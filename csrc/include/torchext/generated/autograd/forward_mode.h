@@ -224,13 +224,9 @@ inline at::Tensor written_tangent(const at::Tensor& tangent, const at::Tensor& v
 
 /// What a formula gave for the tangent of what was written to: zeros where that is none and the
 /// argument had one, which is the old value's.
-inline at::Tensor or_zeros(const at::Tensor& tangent, const at::Tensor& written) {
+inline at::Tensor tangent_or_zeros(const at::Tensor& tangent, const at::Tensor& written) {
   const at::Tensor old = tangent.defined() ? at::Tensor() : raw_tangent_of(written);
   return old.defined() ? at::zeros_like(old) : tangent;
-}
-
-inline at::Tensor or_zeros(const at::Tensor& tangent, const std::optional<at::Tensor>& written) {
-  return written.has_value() ? or_zeros(tangent, *written) : tangent;
 }
 
 /// The tangent of what an operator has made a view of itself: of the same memory, as the value.
