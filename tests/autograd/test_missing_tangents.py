@@ -80,11 +80,10 @@ def test_a_tangent_is_read_as_it_was_through_what_shares_its_memory(agtest, name
     for other in (lambda x: x, lambda x: x.view(3, 1).view(-1)):
         with forward_ad.dual_level(), torch.set_grad_enabled(grad_mode):
             x, _ = arguments((True, False))
-            before = x.cos() * 0 + forward_ad.unpack_dual(x).tangent
             getattr(agtest, name)(x, other(x), alpha=3)
             ((value, tangent),) = unpacked(x)
             assert_close(value, torch.tensor([4.0, 8, 12]))
-            assert_close(tangent, 4 * forward_ad.unpack_dual(before).primal)
+            assert_close(tangent, 4 * torch.tensor([1.0, 2, 3]).cos())
 
 
 def test_no_tangent_comes_of_a_result_without_one(agtest):

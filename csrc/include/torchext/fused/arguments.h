@@ -192,8 +192,8 @@ void check_fits(at::ScalarType dtype, int64_t number) {
       fits, Op::name, ": ", number, " is no ", dtype, ", in which its tensors are computed");
 }
 
-/// Refuses a call whose integers would be computed as floats, of which not every one is exact, and
-/// one with a number that the dtype has not.
+/// Refuses a call whose integers would be computed as floats, of which not every one is exact, one
+/// that compares numbers which the dtype has not, and one that is given such a number.
 template <typename Op>
 void check_exact(const Arguments& arguments) {
   for (const at::Scalar& number : arguments.scalars) {
