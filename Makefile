@@ -7,7 +7,7 @@
 #   make upstream                                        all of PyTorch's derivatives, out of tree
 #   make ported                                          a library of others, with its own tests
 #   make fuzz                                            100,000 specs for the code generator
-#   make fuzz-expressions                                50,000 expressions against autograd
+#   make fuzz-expressions                                50,000 expressions, and 1,000 that are built
 #   make fuzz-operators                                  10,000 made-up operators against ATen's
 #   make mutants                                         500 changes of the code generator
 #   make cuda-mutants                                    60 changes of the CUDA kernels
@@ -96,11 +96,14 @@ fuzz: $(VENV)/.installed
 	TORCHEXT_FUZZ_CASES=$(FUZZ_CASES) $(BIN)/python -m pytest -q --hypothesis-show-statistics \
 	    tests/fuzz/test_fuzz.py
 
-# Values, gradients and gradients of these; EXPRESSIONS says how many.
+# Values, gradients and gradients of these, of the formulas, and of operators that are built in
+# batches; EXPRESSIONS and BUILT_EXPRESSIONS say how many.
 EXPRESSIONS ?= 50000
-fuzz-expressions: $(VENV)/.installed
+BUILT_EXPRESSIONS ?= 1000
+fuzz-expressions: build
 	TORCHEXT_EXPRESSIONS=$(EXPRESSIONS) PYTHONPATH=. $(BIN)/python -m pytest -q \
 	    tests/fused/test_random_expressions.py
+	PYTHONPATH=tests $(BIN)/python tests/fuzz/expressions.py --expressions $(BUILT_EXPRESSIONS)
 
 # Built in batches, each 6 minutes on two cores; FUZZ_OPERATORS says how many operators.
 FUZZ_OPERATORS ?= 10000

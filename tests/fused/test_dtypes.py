@@ -3,9 +3,9 @@
 
 import pytest
 import torch
+from expression_strategies import EXPRESSIONS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import EXPRESSIONS
 from torch_values import FUNCTIONS, value_of
 
 from codegen.fused.dtypes import Category, dtype_of

@@ -8,14 +8,13 @@ where there is one.
 
 from __future__ import annotations
 
-import argparse
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import batches
 from compositions import KINDS, Composition, compositions, overload_sets, texts
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from library_build import build
@@ -133,28 +132,15 @@ def run(number: int, count: int, check: bool, kind: str | None = None) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--operators", type=int, default=10_000)
-    parser.add_argument("--batch", type=int, default=100, help="operators of a library")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first batch")
-    parser.add_argument("--only", action="store_true", help="this batch, in this process")
-    parser.add_argument("--without-check", action="store_true", help="of torchext.testing")
-    parser.add_argument("--kind", choices=sorted(KINDS), help="all operators are of this kind")
-    options = parser.parse_args()
-    if options.only:
-        return min(run(options.first, options.batch, not options.without_check, options.kind), 1)
-    failed = []
-    count = -(-options.operators // options.batch)
-    for number in range(options.first, options.first + count):
-        command = [sys.executable, __file__, "--only", "--first", str(number)]
-        command += ["--batch", str(options.batch)]
-        command += ["--without-check"] if options.without_check else []
-        command += ["--kind", options.kind] if options.kind else []
-        done = subprocess.run(command, check=False)
-        if done.returncode:
-            failed.append(number)
-    print(f"{count} batches of {options.batch} operators, {len(failed)} with differences: {failed}")
-    return min(len(failed), 1)
+    options = batches.arguments("operators", 10_000, 100, __doc__.splitlines()[0])
+    options.add_argument("--without-check", action="store_true", help="of torchext.testing")
+    options.add_argument("--kind", choices=sorted(KINDS), help="all operators are of this kind")
+    chosen = options.parse_args()
+    if chosen.only:
+        return min(run(chosen.first, chosen.batch, not chosen.without_check, chosen.kind), 1)
+    more = ["--without-check"] if chosen.without_check else []
+    more += ["--kind", chosen.kind] if chosen.kind else []
+    return batches.run_batches(__file__, "operators", chosen, more)
 
 
 if __name__ == "__main__":

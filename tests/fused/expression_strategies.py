@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random expressions, as a spec has them."""
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
 from codegen.fused.functions import functions
 
 NAMES = ("x", "y", "z")
-_LEAVES = st.one_of(
-    st.sampled_from(NAMES),
-    st.sampled_from(["1", "2", "0.5", "-1.5", "3", "0"]),
-)
+_NUMBERS = ["1", "2", "0.5", "-1.5", "3", "0"]
 _CALLED = sorted(n for n, f in functions().items() if n.isidentifier() and not f.is_of_rows)
 
 
@@ -34,15 +33,20 @@ def _deeper(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.builds(lambda a, s, b: f"({a}) {s} ({b})", inner, st.sampled_from("+-*/"), inner),
         st.builds(lambda a, n: f"({a}) ** {n}", inner, st.sampled_from([2, 3])),
         inner.map(lambda a: f"-({a})"),
-        st.sampled_from(numbers).flatmap(lambda name: _call(name, inner)),
+        *[st.sampled_from(numbers).flatmap(lambda name: _call(name, inner))] * 3,
         st.builds(
             lambda a, c, b: f"({a}) if {c} else ({b})", inner, _conditions(inner), inner
         ),
     )  # fmt: skip
 
 
-EXPRESSIONS = st.recursive(_LEAVES, _deeper, max_leaves=12)
+def expressions(more: Sequence[str] = ()) -> st.SearchStrategy[str]:
+    """Of elements of x, y and z, numbers, and what else stands where these do."""
+    leaves = [st.sampled_from(given) for given in (NAMES, _NUMBERS, more) if given]
+    return st.recursive(st.one_of(leaves), _deeper, max_leaves=12)
 
+
+EXPRESSIONS = expressions()
 
 _REDUCTIONS = ["sum", "mean", "amax", "amin", "var", "logsumexp"]
 _OF_ONE = ["tanh", "sigmoid", "sin", "softmax", "log_softmax", "abs", "relu"]
@@ -60,13 +64,14 @@ def _with_rows(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )  # fmt: skip
 
 
-# Of x and y, which have rows, s[..., None], of which each row has one, an index i, and z, of which
-# two slices are rows; some are two rows.
-_ROW = st.recursive(
-    st.sampled_from(
-        ["x", "y", "x", "z[:n // 2]", "z[n // 2:]", "s[..., None]", "0.5", "2", "n", "arange(n)"]
-    ),
-    _with_rows,
-    max_leaves=10,
-)
-ROWS = st.one_of(_ROW, _ROW, st.builds(lambda a, b: f"cat({a}, {b})", _ROW, _ROW))
+_OF_ROWS = ["x", "y", "x", "z[:n // 2]", "z[n // 2:]", "s[..., None]", "0.5", "2", "n", "arange(n)"]
+
+
+def rows_of(more: Sequence[str] = ()) -> st.SearchStrategy[str]:
+    """Of x and y, which have rows, s[..., None], of which each row has one, an index i, and z, of
+    which two slices are rows; some are two rows."""
+    row = st.recursive(st.sampled_from([*_OF_ROWS, *more]), _with_rows, max_leaves=10)
+    return st.one_of(row, row, st.builds(lambda a, b: f"cat({a}, {b})", row, row))
+
+
+ROWS = rows_of()
