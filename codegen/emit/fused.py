@@ -86,43 +86,22 @@ $body
 
 _CPU = ("DEFAULT", "AVX2", "AVX512")
 _LOOPS_OF = {False: ("Loops", "loops"), True: ("RowLoops", "row_loops")}
+_COMPOSITE = "return fused::returned<Op>(fused::composite_results($known, $held, $wanted));"
 _BODIES = {
-    Runs.STRUCTURED_META: (
-        "build(fused::Operands<Op>(held.arguments()).with_result(maybe_get_output()));"
-    ),
+    Runs.STRUCTURED_META: "build(fused::Operands($known, $held).with_result(maybe_get_output()));",
     Runs.STRUCTURED_LOOP: {
-        "CPU": "fused::run_on_cpu<Op>(*this, $loops, held.arguments());",
-        "CUDA": "fused::run_on_cuda<Op>(*this, held.arguments(), $wanted);",
+        "CPU": "fused::run_on_cpu($known, *this, $loops, $held);",
+        "CUDA": "fused::write_on_cuda<Op>($known, *this, $held);",
     },
-    Runs.META: "return fused::returned(fused::meta_results<Op>(held.arguments(), $wanted));",
+    Runs.META: "return fused::returned<Op>(fused::meta_results($known, $held, $wanted));",
     Runs.LOOP: {
-        "CPU": "return fused::returned(fused::new_on_cpu<Op>($loops, held.arguments(), $wanted));",
-        "CUDA": "return fused::returned(fused::new_on_cuda<Op>(held.arguments(), $wanted));",
+        "CPU": "return fused::returned<Op>(fused::new_on_cpu($known, $loops, $held, $wanted));",
+        "CUDA": "return fused::returned<Op>(fused::new_on_cuda<Op>($known, $held, $wanted));",
     },
-    Runs.COMPOSITE: (
-        "return fused::returned(fused::composite_results<Op>(held.arguments(), $wanted));"
-    ),
+    Runs.COMPOSITE: _COMPOSITE,
     Runs.AUTOGRAD: (
-        "if (fused::is_differentiated<Op>(held.arguments())) {\n"
-        "  return fused::returned(fused::composite_results<Op>(held.arguments(), $wanted));\n"
-        "}\n"
-        "const at::AutoDispatchBelowAutograd below;\n"
-        "return $handle::call($names);"
-    ),
-}
-_ROWS = (
-    "return fused::returned<Op>(fused::{}(fused::described<Op>(), {}held.arguments(), $wanted));"
-)
-_BODIES_OF_ROWS = {
-    Runs.META: _ROWS.format("meta_rows", ""),
-    Runs.LOOP: {
-        "CPU": _ROWS.format("rows_on_cpu", "$loops, "),
-        "CUDA": ("return fused::returned<Op>(fused::rows_on_cuda<Op>(held.arguments(), $wanted));"),
-    },
-    Runs.COMPOSITE: _ROWS.format("composite_rows", ""),
-    Runs.AUTOGRAD: (
-        "if (fused::is_differentiated<Op>(held.arguments())) {\n"
-        f"  {_ROWS.format('composite_rows', '')}\n"
+        "if (fused::is_differentiated($held)) {\n"
+        f"  {_COMPOSITE}\n"
         "}\n"
         "const at::AutoDispatchBelowAutograd below;\n"
         "return $handle::call($names);"
@@ -208,13 +187,14 @@ def _functions(
 
 
 def _function(namespace: str, op: OperatorPlan, plan: FusedPlan, function: FusedFunction) -> str:
-    body = _BODIES_OF_ROWS.get(function.runs) if plan.rows else None
-    body = body or _BODIES[function.runs]
+    body = _BODIES[function.runs]
     words = body if isinstance(body, str) else body[function.key]
     is_structured = function.runs in (Runs.STRUCTURED_META, Runs.STRUCTURED_LOOP)
     member = "meta" if function.runs is Runs.STRUCTURED_META else "impl"
     name = f"{function.name}::{member}" if is_structured else function.name
     values = {
+        "$known": "fused::described<Op>",
+        "$held": "held.arguments()",
         "$loops": f"*TORCHEXT_VECTORIZED({plan.struct})",
         "$wanted": plan.mask or "fused::all<Op>()",
         "$handle": f"torchext::generated::{namespace}::operators::{op.handle}",

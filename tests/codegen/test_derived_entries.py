@@ -414,8 +414,12 @@ namespace fused = torchext::fused;
               fused::Functions<double>::subtract(
                   fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
       {}};
-  return fused::returned(
-      fused::new_on_cpu<Op>(*TORCHEXT_VECTORIZED(gated_backward), held.arguments(), output_mask));
+  return fused::returned<Op>(
+      fused::new_on_cpu(
+          fused::described<Op>,
+          *TORCHEXT_VECTORIZED(gated_backward),
+          held.arguments(),
+          output_mask));
 }
 
 // n.yaml:1: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2]
@@ -435,7 +439,8 @@ namespace fused = torchext::fused;
               fused::Functions<double>::subtract(
                   fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
       {}};
-  return fused::returned(fused::meta_results<Op>(held.arguments(), output_mask));
+  return fused::returned<Op>(
+      fused::meta_results(fused::described<Op>, held.arguments(), output_mask));
 }
 
 // n.yaml:1: gated_backward(Tensor grad_output, Tensor x, Tensor? gate, float slope, bool[2]
@@ -455,7 +460,8 @@ namespace fused = torchext::fused;
               fused::Functions<double>::subtract(
                   fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
       {}};
-  return fused::returned(fused::composite_results<Op>(held.arguments(), output_mask));
+  return fused::returned<Op>(
+      fused::composite_results(fused::described<Op>, held.arguments(), output_mask));
 }
 
 // n.yaml:1: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x,
@@ -504,7 +510,8 @@ namespace fused = torchext::fused;
               fused::Functions<double>::subtract(
                   fused::Functions<double>::number(int64_t(1)), fused::number<double>(slope)))},
       {}};
-  return fused::returned(fused::new_on_cuda<Op>(held.arguments(), output_mask));
+  return fused::returned<Op>(
+      fused::new_on_cuda<Op>(fused::described<Op>, held.arguments(), output_mask));
 }
 
 // n.yaml:1: gated_double_backward(Tensor? grad_x, Tensor? grad_gate, Tensor grad_output, Tensor x,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Meta and fake tensors: size, strides and dtype are those of the real result, sizes symbolic."""
 
+import itertools
+
 import pytest
 import torch
 from cases import (
@@ -93,6 +95,28 @@ def test_symbolic_sizes_broadcast(sample):
         with mode:
             actual = run(sample, call.map_tensors(mode.from_tensor))
         assert described(actual) == described(run(sample, call))
+
+
+@over_operators(lambda sample: sample.is_pointwise and len(first_call(sample).tensors) > 1)
+def test_results_lie_alike_wherever_inputs_are_converted(sample):
+    """A kernel converts before it looks at strides, of which an expanded tensor has others then."""
+    layouts = [
+        lambda dtype: torch.arange(4).to(dtype).expand(6, 4),
+        lambda dtype: torch.arange(6).to(dtype).expand(4, 6).t(),
+        lambda dtype: torch.arange(24).to(dtype).view(4, 6).t(),
+        lambda dtype: torch.arange(48).to(dtype).view(4, 12).t()[::2],
+    ]
+    call = first_call(sample, torch.float32)
+    for first, second in itertools.product(layouts, repeat=2):
+        for dtypes in itertools.permutations([torch.float64, torch.float32]):
+            more = [second(dtypes[1])] * (len(call.tensors) - 1)
+            now = call.with_tensors([first(dtypes[0]), *more])
+            expected = described(run(sample, now))
+            assert described(run(sample, now.map_tensors(on_meta))) == expected
+            for mode in (FakeTensorMode(), FakeTensorMode(shape_env=ShapeEnv())):
+                with mode:
+                    actual = run(sample, now.map_tensors(mode.from_tensor))
+                assert described(actual) == expected
 
 
 @over_operators(has_kernels)

@@ -14,6 +14,7 @@ import written_with_torch as written
 from library_build import ROOT
 from torch._inductor.utils import run_and_get_code
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.testing import assert_close
 
 
@@ -302,3 +303,57 @@ def test_compiled_results_lie_as_those_of_kernels(pointwisetest, name, dynamic):
         for own, kernels in zip(*(r if isinstance(r, tuple) else (r,) for r in (found, expected))):
             assert own.stride() == kernels.stride()
             assert_close(own, kernels)
+
+
+EXPANDED = [
+    lambda dtype: torch.arange(4).to(dtype).expand(6, 4),
+    lambda dtype: torch.arange(6).to(dtype).expand(4, 6).t(),
+    lambda dtype: torch.arange(24).to(dtype).view(4, 6).t(),
+    lambda dtype: torch.arange(48).to(dtype).view(4, 12).t()[::2],
+    lambda dtype: torch.arange(4).to(dtype),
+]
+
+
+FLOATS_OR_INTEGERS = [
+    (torch.bfloat16, torch.float32),
+    (torch.float32, torch.float64),
+    (torch.float64, torch.float16),
+    (torch.int32, torch.int64),
+]
+BOTH = [(torch.bfloat16, torch.int32), (torch.int64, torch.float16)]
+OPERATORS = {
+    **dict.fromkeys(["affine", "sum_and_product", "rotate"], [*FLOATS_OR_INTEGERS, *BOTH]),
+    **dict.fromkeys(["one_of", "chosen"], FLOATS_OR_INTEGERS),  # both are not compared
+}
+IN_DTYPES = [(name, dtypes) for name, pairs in OPERATORS.items() for dtypes in pairs]
+
+
+@pytest.mark.parametrize("name, dtypes", IN_DTYPES, ids=str)
+def test_results_lie_alike_wherever_inputs_are_converted(pointwisetest, name, dtypes):
+    """A conversion is made before strides are looked at, and of an expanded tensor has others."""
+    operator = getattr(pointwisetest, name)
+    count = 2 if name == "sum_and_product" else 3
+
+    def strides(given, function=operator):
+        found = function(*given)
+        return [r.stride() for r in (found if isinstance(found, tuple) else (found,))]
+
+    for one, other in itertools.product(EXPANDED, repeat=2):
+        given = [one(dtypes[0]), *[other(dtypes[1])] * (count - 1)]
+        expected = strides(given)
+        meta = [
+            torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta") for t in given
+        ]
+        assert strides(meta) == expected
+        with FakeTensorMode() as mode:
+            assert strides([*map(mode.from_tensor, given)]) == expected
+        with FakeTensorMode(shape_env=ShapeEnv()) as mode:
+            found = strides([*map(mode.from_tensor, given)])
+        hints = [[s.node.hint if isinstance(s, torch.SymInt) else s for s in f] for f in found]
+        assert [*map(tuple, hints)] == expected
+        if one is EXPANDED[0] and other in EXPANDED[2:4]:
+            torch._dynamo.reset()
+            compiled = torch.compile(operator, backend="aot_eager_decomp_partition")
+            assert strides(given, compiled) == expected
+        if name == "sum_and_product":
+            assert expected == [(given[0] + given[1]).stride()] * 2

@@ -153,6 +153,8 @@ def test_special_values_are_those_of_torch(pointwisetest, name):
     count = len(CALLS[name][0])
     given = [x, y, torch.ones_like(x)][:count]
     found, expected = getattr(pointwisetest, name)(*given), getattr(written, name)(*given)
+    if name == "wrapped":  # torch's vectors have no remainder where the quotient overflows
+        expected = torch.stack([written.wrapped(*pair) for pair in zip(x, y, strict=True)])
     compare(found, expected, rtol=0, atol=0)
     for own, other in zip(listed(found), listed(expected), strict=True):
         is_zero = other == 0
@@ -344,3 +346,59 @@ def test_gradients_are_not_refused_for_bounds_without_dimensions(pointwisetest):
     own = [f(x, *bounds) for f in (pointwisetest.clamped, torch.clamp)]
     assert_close(*own)
     assert_close(*(torch.autograd.grad(value.sum(), x)[0] for value in own))
+
+
+def test_a_result_of_integers_and_a_number_is_not_rounded_to_others(pointwisetest):
+    """Beside a tensor of 16 bits, which the result does not depend on."""
+    for x, y in itertools.product(
+        [torch.zeros(3, dtype=torch.bfloat16), torch.zeros((), dtype=torch.float16)],
+        [torch.tensor([1, 100, 200], dtype=torch.uint8), torch.tensor([True, False, True])],
+    ):
+        for path in PATHS.values():
+            first, second = path(pointwisetest.decayed)(x, y)
+            assert_close(first, y * 0.99 + 0.01, rtol=0, atol=0)
+            assert_close(second, x + y, rtol=0, atol=0)
+
+
+def test_a_result_of_float64_is_computed_in_it(pointwisetest):
+    """Beside tensors of float32 that have more dimensions."""
+    third = torch.tensor(1 / 3, dtype=torch.float64)
+    for path in PATHS.values():
+        first, _ = path(pointwisetest.decayed)(torch.ones(4), third)
+        assert_close(first, (third * 0.99 + 0.01).expand(4), rtol=1e-15, atol=0)
+
+
+def test_an_integer_that_tensors_do_not_have_is_refused_where_it_is_a_result(pointwisetest):
+    x = torch.tensor([4, 0, 200], dtype=torch.uint8)
+    for a in (7, 255):
+        expected = torch.where(x > 0, torch.tensor(a), 2)
+        for path in PATHS.values():
+            assert_close(path(lambda x, a=a: pointwisetest.number_where(x, a)[0])(x), expected)
+    for a in (-1, -130, 256, 2**40):
+        for path in PATHS.values():
+            with pytest.raises(Exception, match=f"{a} is no (Byte|unsigned char)"):
+                path(lambda x, a=a: pointwisetest.number_where(x, a))(x)
+    assert_close(pointwisetest.number_where(x.short(), -130)[0], torch.where(x > 0, -130, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_quotients_that_overflow(pointwisetest, dtype):
+    largest, least = torch.finfo(dtype).max, torch.finfo(dtype).smallest_normal
+    values = [largest, 1e5, 1.0, 0.1, 1e-8, 3 * least, 0.0, float("inf"), float("nan")]
+    every = torch.tensor([*itertools.product(values, [*values, -0.1, -largest])], dtype=dtype)
+    x, y = every.unbind(-1)
+    one_by_one = [
+        torch.remainder(*pair) for pair in zip(x, y)
+    ]  # not torch's vectors, which are NaN
+    for path in PATHS.values():
+        quotient, rest = path(pointwisetest.divided)(x, y)
+        assert_close(quotient, torch.div(x, y, rounding_mode="floor"), equal_nan=True)
+        if path is PATHS["kernel"]:
+            assert_close(rest, torch.stack(one_by_one), equal_nan=True, rtol=0, atol=0)
+
+
+def test_between_numbers_whose_product_overflows(pointwisetest):
+    values = [0.97, 3e38, -3e38, 0.0, 1e-30]
+    every = torch.tensor([*itertools.product(values, values, [-1.0, 0.25, 0.5, 2.0])])
+    x, y, weight = every.unbind(-1)
+    assert_close(pointwisetest.between(x, y, weight), torch.lerp(x, y, weight), equal_nan=True)

@@ -21,25 +21,68 @@ inline namespace v1 {
 
 namespace detail {
 
-using Inputs = c10::ArrayRef<const at::Tensor*>;
+class Operand;
+using Inputs = c10::ArrayRef<Operand>;
+inline c10::SymDimVector ordered_strides(Inputs inputs, c10::SymIntArrayRef sizes);
+
+/// A tensor that decides on the strides of a result: as it is, or as a conversion makes it, which
+/// keeps the order of dimensions, and no gaps and no strides of 0.
+class Operand {
+ public:
+  explicit Operand(const at::Tensor& tensor, bool is_converted = false)
+      : tensor_(&tensor), is_converted_(is_converted && !is_dense(tensor)) {
+    if (is_converted_) {
+      converted_ = ordered_strides(Operand(tensor), tensor.sym_sizes());
+    }
+  }
+
+  c10::SymIntArrayRef sizes() const {
+    return tensor_->sym_sizes();
+  }
+
+  c10::SymIntArrayRef strides() const {
+    return is_converted_ ? c10::SymIntArrayRef(converted_) : tensor_->sym_strides();
+  }
+
+  bool is_contiguous() const {
+    return !is_converted_ && tensor_->is_contiguous_or_false();
+  }
+
+  bool is_dense() const {
+    return is_converted_ || is_dense(*tensor_);
+  }
+
+  /// Whether it has other strides than the tensor.
+  bool is_converted() const {
+    return is_converted_;
+  }
+
+ private:
+  static bool is_dense(const at::Tensor& tensor) {
+    return tensor.unsafeGetTensorImpl()->is_non_overlapping_and_dense_or_false();
+  }
+
+  const at::Tensor* tensor_;
+  bool is_converted_;
+  c10::SymDimVector converted_;
+};
 
 /// Stride of an input along a dimension of the result, 0 where it is broadcast.
-inline c10::SymInt broadcast_stride(
-    const at::Tensor& input, c10::SymIntArrayRef sizes, int64_t dim) {
-  const int64_t own = dim - (static_cast<int64_t>(sizes.size()) - input.dim());
+inline c10::SymInt broadcast_stride(const Operand& input, c10::SymIntArrayRef sizes, int64_t dim) {
+  const int64_t own = dim - static_cast<int64_t>(sizes.size() - input.sizes().size());
   if (own < 0) {
     return 0;
   }
-  const bool expanded = TORCH_GUARD_OR_FALSE(input.sym_sizes()[own].sym_eq(1)) &&
+  const bool expanded = TORCH_GUARD_OR_FALSE(input.sizes()[own].sym_eq(1)) &&
                         !TORCH_GUARD_OR_FALSE(sizes[dim].sym_eq(1));
-  return expanded ? c10::SymInt(0) : input.sym_strides()[own];
+  return expanded ? c10::SymInt(0) : input.strides()[own];
 }
 
 /// Whether dimension `a` of the result varies slower (1) or faster (-1) than `b`; 0: do not care.
 inline int compare_dims(Inputs inputs, c10::SymIntArrayRef sizes, int64_t a, int64_t b) {
-  for (const at::Tensor* input : inputs) {
-    const c10::SymInt stride_a = broadcast_stride(*input, sizes, a);
-    const c10::SymInt stride_b = broadcast_stride(*input, sizes, b);
+  for (const Operand& input : inputs) {
+    const c10::SymInt stride_a = broadcast_stride(input, sizes, a);
+    const c10::SymInt stride_b = broadcast_stride(input, sizes, b);
     if (TORCH_GUARD_OR_FALSE(stride_a.sym_eq(0)) || TORCH_GUARD_OR_FALSE(stride_b.sym_eq(0))) {
       continue;
     }
@@ -95,25 +138,35 @@ inline bool same_sizes(c10::SymIntArrayRef a, c10::SymIntArrayRef b) {
   });
 }
 
+/// The tensors that decide, converted where they have another dtype than this one. TensorIterator
+/// does so on the CPU before it looks at strides, and results lie as there on every device.
+template <typename Tensors>
+c10::SmallVector<Operand, 4> converted_to(at::ScalarType dtype, const Tensors& tensors) {
+  c10::SmallVector<Operand, 4> found;
+  for (const at::Tensor* tensor : tensors) {
+    found.emplace_back(
+        *tensor, dtype != at::ScalarType::Undefined && tensor->scalar_type() != dtype);
+  }
+  return found;
+}
+
 /// Strides of the result, asking (and guarding on) as little as the usual cases need.
 inline c10::SymDimVector result_strides(Inputs inputs, c10::SymIntArrayRef sizes) {
   if (inputs.empty()) {
     return {};
   }
-  const at::Tensor& first = *inputs[0];
+  const Operand& first = inputs[0];
   bool same_shape = true;
   bool same_layout = true;
   bool contiguous = true;
-  for (const at::Tensor* input : inputs) {
-    same_shape = same_shape && same_sizes(input->sym_sizes(), sizes);
-    contiguous = contiguous && same_shape && input->is_contiguous_or_false();
+  for (const Operand& input : inputs) {
+    same_shape = same_shape && same_sizes(input.sizes(), sizes);
+    contiguous = contiguous && same_shape && input.is_contiguous();
     same_layout = same_layout && same_shape &&
-                  (input == &first || same_sizes(input->sym_strides(), first.sym_strides()));
+                  (&input == &first || same_sizes(input.strides(), first.strides()));
   }
-  const bool dense = !contiguous && same_layout &&
-                     first.unsafeGetTensorImpl()->is_non_overlapping_and_dense_or_false();
-  if (dense) {
-    return c10::SymDimVector(first.sym_strides().begin(), first.sym_strides().end());
+  if (!contiguous && same_layout && first.is_dense()) {
+    return c10::SymDimVector(first.strides().begin(), first.strides().end());
   }
   return contiguous ? ordered_strides({}, sizes) : ordered_strides(inputs, sizes);
 }

@@ -54,6 +54,13 @@ inline at::Tensor sum_of_defined(const at::Tensor& a, const at::Tensor& b) {
   return a + b;
 }
 
+/// A tangent of the sizes of its result; one that is undefined stays so.
+inline at::Tensor expanded_as(const at::Tensor& tangent, const at::Tensor& result) {
+  const bool has_both = tangent.defined() && result.defined();
+  return has_both && !tangent.is_same_size(result) ? tangent.expand_symint(result.sym_sizes())
+                                                   : tangent;
+}
+
 /// The gradient of an input of dtype `self_st`: a real input takes the real part of a complex one.
 inline at::Tensor handle_r_to_c(at::ScalarType self_st, at::Tensor gradient) {
   const bool drops = !c10::isComplexType(self_st) && gradient.is_complex();

@@ -31,7 +31,52 @@ struct Arguments {
   const bool* conditions;
 };
 
-/// What holds them, made of the parameters of a kernel.
+/// What is known of an expression: one for each operator, so that what calls it is compiled once for
+/// all.
+struct Expression {
+  const char* name;
+  const char* const* input_names;
+  const double* defaults; // of inputs that are missing
+  size_t inputs;
+  size_t results; // that are computed
+  size_t returns; // that the operator has
+  size_t numbers;
+  size_t conditions;
+  const Rule* rules; // of what is computed
+  Rule common;
+  at::ArrayRef<Rule> compared;
+  at::ArrayRef<size_t> exponents; // numbers that are
+  bool has_negative_power;
+  bool has_rows;
+  int64_t least_number;
+  int64_t largest_number;
+  bool (*takes)(c10::ScalarType dtype);
+};
+
+template <typename Op>
+constexpr Expression expression() {
+  return {
+      Op::name,
+      Op::input_names,
+      Op::defaults,
+      Op::inputs,
+      Op::results,
+      Op::returns,
+      Op::numbers,
+      Op::conditions,
+      Op::rules,
+      Op::common,
+      Op::compared,
+      Op::exponents,
+      Op::has_negative_power,
+      Op::has_rows,
+      Op::least_number,
+      Op::largest_number,
+      &Op::Types::has,
+  };
+}
+
+/// What holds the arguments of a call, made of the parameters of a kernel.
 template <typename Op>
 struct Held {
   std::array<at::OptionalTensorRef, Op::inputs> tensors;
@@ -158,11 +203,11 @@ inline bool is_rounded_to(at::ScalarType common, const at::Tensor& tensor) {
 }
 
 /// What a result is computed in that would be rounded to the dtype of the others: one of numbers, of
-/// which tensors of other dtypes say no more than which.
+/// which tensors of other dtypes say no more than which, or of integers and a float.
 inline at::ScalarType computed_for(
     const Rule& result, at::ScalarType common, const Arguments& arguments) {
   const bool is_said = result.is_bool || result.cast != at::ScalarType::Undefined;
-  if (!at::isFloatingType(common) || is_said || has_tensor(result, arguments)) {
+  if (!at::isFloatingType(common) || is_said) {
     return common;
   }
   const at::ScalarType dtype = dtype_of(result, arguments);
@@ -183,29 +228,30 @@ inline bool is_exact_in(at::ScalarType common, at::ScalarType dtype) {
   return c10::promoteTypes(computed, dtype) == computed;
 }
 
-template <typename Op>
-void check_fits(at::ScalarType dtype, int64_t number) {
-  const bool fits = AT_DISPATCH_SWITCH(dtype, Op::name, AT_DISPATCH_CASE_INTEGRAL_TYPES([&] {
+/// Refuses a number that a dtype of integers does not have. A negative one may wrap around, as in
+/// ATen's comparisons, where no result has another dtype.
+inline void check_fits(
+    const Expression& op, at::ScalarType dtype, int64_t number, bool may_wrap = true) {
+  const bool fits = (may_wrap || number >= 0 || dtype != at::kByte) &&
+                    AT_DISPATCH_SWITCH(dtype, "check_fits", AT_DISPATCH_CASE_INTEGRAL_TYPES([&] {
                                          return !c10::overflows<scalar_t, int64_t>(number);
                                        }));
-  TORCH_CHECK(
-      fits, Op::name, ": ", number, " is no ", dtype, ", in which its tensors are computed");
+  TORCH_CHECK(fits, op.name, ": ", number, " is no ", dtype, ", in which its tensors are computed");
 }
 
 /// Refuses a call whose integers would be computed as floats, of which not every one is exact, one
 /// that compares numbers which the dtype has not, and one that is given such a number.
-template <typename Op>
-void check_exact(const Arguments& arguments) {
+inline void check_exact(const Expression& op, const Arguments& arguments) {
   for (const at::Scalar& number : arguments.scalars) {
     TORCH_CHECK_NOT_IMPLEMENTED(
-        !number.isComplex(), Op::name, ": not implemented for complex numbers, as ", number);
+        !number.isComplex(), op.name, ": not implemented for complex numbers, as ", number);
   }
-  const at::ScalarType common = dtype_of(Op::common, arguments);
-  for (const Rule& rule : Op::compared) {
+  const at::ScalarType common = dtype_of(op.common, arguments);
+  for (const Rule& rule : op.compared) {
     const at::ScalarType dtype = promoted(rule, arguments);
     TORCH_CHECK_NOT_IMPLEMENTED(
         is_exact_in(common, dtype),
-        Op::name,
+        op.name,
         ": tensors of ",
         dtype,
         " would be compared in ",
@@ -213,12 +259,13 @@ void check_exact(const Arguments& arguments) {
         ", which rounds some; compare them before, and pass the condition as a bool tensor");
   }
   if (at::isFloatingType(common)) {
-    for (const Rule& rule : Op::rules) {
+    for (size_t i = 0; i < op.results; ++i) {
+      const Rule& rule = op.rules[i];
       const at::ScalarType dtype = dtype_of(rule, arguments);
-      const bool counts = Op::has_rows && rule.tensors == 0; // elements of a row, or it is cast
+      const bool counts = op.has_rows && rule.tensors == 0; // elements of a row, or it is cast
       TORCH_CHECK_NOT_IMPLEMENTED(
           rule.is_bool || counts || !at::isIntegralType(dtype, /*includeBool=*/true),
-          Op::name,
+          op.name,
           ": a result of ",
           dtype,
           " would be computed in ",
@@ -226,22 +273,25 @@ void check_exact(const Arguments& arguments) {
           ", the dtype of all its tensors and numbers; convert its tensors before");
     }
   } else if (at::isIntegralType(common, /*includeBool=*/false)) {
+    const bool is_result = std::any_of(op.rules, op.rules + op.results, [&](const Rule& rule) {
+      return !rule.is_bool && dtype_of(rule, arguments) != common;
+    });
     for (const Number& number : arguments.numbers) {
       const bool is_whole = number.is_integral || (number.real == std::floor(number.real) &&
                                                    std::abs(number.real) < 9e18);
-      TORCH_CHECK(is_whole, Op::name, ": ", number.real, " is no ", common);
-      check_fits<Op>(
-          common, number.is_integral ? number.integer : static_cast<int64_t>(number.real));
+      TORCH_CHECK(is_whole, op.name, ": ", number.real, " is no ", common);
+      const int64_t whole = number.is_integral ? number.integer : static_cast<int64_t>(number.real);
+      check_fits(op, common, whole, /*may_wrap=*/!is_result);
     }
-    check_fits<Op>(common, Op::least_number);
-    check_fits<Op>(common, Op::largest_number);
+    check_fits(op, common, op.least_number, /*may_wrap=*/!is_result);
+    check_fits(op, common, op.largest_number);
     const bool has_negative_power =
-        std::any_of(Op::exponents.begin(), Op::exponents.end(), [&](size_t i) {
+        std::any_of(op.exponents.begin(), op.exponents.end(), [&](size_t i) {
           return arguments.numbers[i].real < 0;
         });
     TORCH_CHECK(
-        !Op::has_negative_power && !has_negative_power,
-        Op::name,
+        !op.has_negative_power && !has_negative_power,
+        op.name,
         ": integers have no negative powers, which are no integers");
   }
 }

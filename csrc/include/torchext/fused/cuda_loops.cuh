@@ -256,15 +256,29 @@ void run_on_cuda(
     return;
   }
   const c10::DeviceGuard guard(iter.device(0)); // the first tensor may be a number of the CPU
-  const Told<Op> told(arguments, wanted, iter.ntensors());
+  const Told told(arguments, wanted, iter.ntensors());
   launch<Op>(iter, told.call, typename Op::Types());
 }
 
 template <typename Op>
-Results<Op> new_on_cuda(const Arguments& arguments, at::ArrayRef<bool> wanted) {
-  return new_results<Op>(arguments, wanted, [&](at::TensorIteratorBase& iter) {
+Results new_on_cuda(
+    const ElementExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  return new_results(
+      op, arguments, wanted, [&](at::TensorIteratorBase& iter, const Arguments& own) {
+        run_on_cuda<Op>(iter, own, wanted);
+      });
+}
+
+/// Fills the result of an iterator, from a new tensor where it would be rounded in between.
+template <typename Op>
+void write_on_cuda(
+    const ElementExpression& op, at::TensorIteratorBase& iter, const Arguments& arguments) {
+  const bool wanted[] = {true};
+  if (computed_in(op, arguments) == dtype_of(op.common, arguments)) {
     run_on_cuda<Op>(iter, arguments, wanted);
-  });
+  } else {
+    iter.output(0).copy_(new_on_cuda<Op>(op, arguments, wanted)[0]);
+  }
 }
 
 } // namespace fused

@@ -50,9 +50,9 @@ template <typename Op, typename T, int width, bool is_block>
 struct RowOnDevice {
   using S = at::opmath_type<T>;
   using P = Pack<T, width>;
-  using Inputs = std::make_index_sequence<Op::inputs>;
-  using Results = std::make_index_sequence<Op::results>;
-  using Kept = std::make_index_sequence<Op::kept>;
+  using EachInput = std::make_index_sequence<Op::inputs>;
+  using EachResult = std::make_index_sequence<Op::results>;
+  using EachKept = std::make_index_sequence<Op::kept>;
 
   const RowsOnDevice<Op, T>& call;
   const char* const* inputs;
@@ -97,7 +97,7 @@ struct RowOnDevice {
     if constexpr (Op::length_slot >= 0) {
       of_row[Op::length_slot] = static_cast<S>(call.length);
     }
-    each(Inputs(), [&](auto i) {
+    each(EachInput(), [&](auto i) {
       constexpr int slot = Op::slots[i];
       if constexpr (slot >= 0) {
         of_row[slot] = !has[i]               ? static_cast<S>(Op::defaults[i])
@@ -113,7 +113,7 @@ struct RowOnDevice {
     if (threadIdx.x == 0) {
       S found[Op::results];
       Op::template of_results<S>(*this, found);
-      each(Results(), [&](auto i) {
+      each(EachResult(), [&](auto i) {
         if constexpr (Op::row_results[i]) {
           if (call.wanted[i]) {
             *reinterpret_cast<S*>(results[i]) = found[i];
@@ -132,7 +132,7 @@ struct RowOnDevice {
     for (int64_t at = int64_t(threadIdx.x) * width; at < call.length; at += step) {
       P loaded[Op::inputs + 1];
       S made[width][Op::results];
-      each(Inputs(), [&](auto i) {
+      each(EachInput(), [&](auto i) {
         if constexpr (Op::reads[index][i]) {
           if (has[i]) {
             if (call.is_same[i]) {
@@ -149,13 +149,13 @@ struct RowOnDevice {
 #pragma unroll
       for (int j = 0; j < width; ++j) {
         S values[Op::inputs + 1], of_element[Op::kept + 1], terms[sizeof...(term) + 1];
-        each(Inputs(), [&](auto i) {
+        each(EachInput(), [&](auto i) {
           if constexpr (Op::reads[index][i]) {
             values[i] =
                 has[i] ? static_cast<S>(loaded[i].values[j]) : static_cast<S>(Op::defaults[i]);
           }
         });
-        each(Kept(), [&](auto i) {
+        each(EachKept(), [&](auto i) {
           if constexpr (Op::uses_kept[index][i]) {
             of_element[i] = kept[int64_t(i) * call.length + at + j];
           }
@@ -167,14 +167,14 @@ struct RowOnDevice {
             of_element,
             static_cast<S>(at + j)};
         Op::template elements<S>(Pass<index>(), given, of_element, terms, made[j]);
-        each(Kept(), [&](auto i) {
+        each(EachKept(), [&](auto i) {
           if constexpr (Op::keeps[index][i]) {
             kept[int64_t(i) * call.length + at + j] = of_element[i];
           }
         });
         ((totals[term] = reduced<Op::reduction[index][term].how>(totals[term], terms[term])), ...);
       }
-      each(Results(), [&](auto i) {
+      each(EachResult(), [&](auto i) {
         if constexpr (Op::makes[index][i]) {
           if constexpr (Op::sizes[i] >= 0) {
             if (call.sums[i] != nullptr) {
@@ -382,9 +382,10 @@ struct RowsOnCuda {
 };
 
 template <typename Op>
-RowResults rows_on_cuda(const Arguments& arguments, at::ArrayRef<bool> wanted) {
-  const c10::DeviceGuard guard(options_of(described<Op>(), arguments).device());
-  return run_over_rows(described<Op>(), arguments, wanted, RowsOnCuda<Op>());
+Results new_on_cuda(
+    const RowExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  const c10::DeviceGuard guard(options_of(op, arguments).device());
+  return run_over_rows(op, arguments, wanted, RowsOnCuda<Op>());
 }
 
 } // namespace fused

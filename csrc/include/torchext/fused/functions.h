@@ -89,6 +89,9 @@ struct Primitives {
   TORCHEXT_VALUE V multiply(V a, V b) {
     return static_cast<V>(a * b);
   }
+  TORCHEXT_VALUE V multiply_add(V a, V b, V c) {
+    return static_cast<V>(a * b + c);
+  }
   TORCHEXT_VALUE V divide(V a, V b) {
     static_assert(is_real, "integers are divided as floats");
     return a / b;
@@ -269,10 +272,9 @@ struct Functions : Primitives<V> {
     return P::minimum(P::maximum(x, low), high);
   }
   TORCHEXT_VALUE V lerp(V x, V y, V weight) {
-    const V between = P::subtract(y, x);
-    const V from_x = P::add(x, P::multiply(weight, between));
-    const V from_y = P::subtract(y, P::multiply(between, P::subtract(P::number(1), weight)));
-    return P::choose(P::less(P::abs(weight), P::number(0.5)), from_x, from_y);
+    const auto is_near = P::less(P::abs(weight), P::number(0.5));
+    const V part = P::choose(is_near, weight, P::subtract(weight, P::number(1)));
+    return P::multiply_add(part, P::subtract(y, x), P::choose(is_near, x, y));
   }
   TORCHEXT_VALUE V relu(V x) {
     return P::maximum(x, P::number(0));

@@ -25,12 +25,16 @@ namespace torchext {
 inline namespace v1 {
 namespace fused {
 
+/// What is known of an expression of elements.
+struct ElementExpression : Expression {
+  void (*compute)(const Given<Value>& given, Value* results);
+};
+
 /// Refuses tensors whose sizes do not broadcast together, by their names.
-template <typename Op>
-void check_sizes(const Arguments& arguments) {
+inline void check_sizes(const Expression& op, const Arguments& arguments) {
   c10::DimVector sizes;
   c10::SmallVector<size_t, c10::kDimVectorStaticSize> from; // the input that a size is of
-  for (size_t i = 0; i < Op::inputs; ++i) {
+  for (size_t i = 0; i < op.inputs; ++i) {
     if (!arguments.tensors[i].has_value()) {
       continue;
     }
@@ -44,13 +48,13 @@ void check_sizes(const Arguments& arguments) {
       const size_t at = sizes.size() - own.size() + j;
       TORCH_CHECK(
           own[j] == sizes[at] || own[j] == 1 || sizes[at] == 1,
-          Op::name,
+          op.name,
           ": ",
-          Op::input_names[i],
+          op.input_names[i],
           " has size ",
           own[j],
           " where ",
-          Op::input_names[from[at]],
+          op.input_names[from[at]],
           " has ",
           sizes[at],
           ", ",
@@ -77,11 +81,73 @@ inline at::Device device_of(const Arguments& arguments) {
   return found;
 }
 
+/// The sizes that the tensors of a call broadcast to, which may be symbolic.
+inline c10::SymDimVector broadcast(const Arguments& arguments) {
+  c10::SymDimVector sizes;
+  for (const at::OptionalTensorRef& tensor : arguments.tensors) {
+    if (tensor.has_value()) {
+      sizes = at::infer_size_symdimvector(sizes, (*tensor).sym_sizes());
+    }
+  }
+  return sizes;
+}
+
+/// The first tensor that is there.
+inline const at::Tensor& first_of(const Arguments& arguments) {
+  return **std::find_if(arguments.tensors.begin(), arguments.tensors.end(), [](const auto& tensor) {
+    return tensor.has_value();
+  });
+}
+
+/// What a call is computed in: more than the dtype of all where some tensors, or results, would be
+/// rounded to that.
+inline at::ScalarType computed_in(const Expression& op, const Arguments& arguments) {
+  const at::ScalarType common = dtype_of(op.common, arguments);
+  at::ScalarType found = common;
+  for (const at::OptionalTensorRef& tensor : arguments.tensors) {
+    if (tensor.has_value() && is_rounded_to(common, *tensor)) {
+      found = at::kFloat;
+    }
+  }
+  for (size_t i = 0; i < op.results; ++i) {
+    found = c10::promoteTypes(found, computed_for(op.rules[i], common, arguments));
+  }
+  return found;
+}
+
+/// The tensors of a call as they decide on the strides of results.
+inline c10::SmallVector<torchext::detail::Operand, 4> operands_of(
+    const Arguments& arguments, at::ScalarType computed) {
+  c10::SmallVector<const at::Tensor*, 8> tensors;
+  for (const at::OptionalTensorRef& tensor : arguments.tensors) {
+    if (tensor.has_value()) {
+      tensors.push_back(&*tensor);
+    }
+  }
+  return torchext::detail::converted_to(computed, tensors);
+}
+
+/// The strides of results on every device, as TensorIterator has them on the CPU.
+inline c10::SymDimVector strides_of(
+    const Expression& op, const Arguments& arguments, c10::SymIntArrayRef sizes) {
+  return torchext::detail::result_strides(
+      operands_of(arguments, dtype_of(op.common, arguments)), sizes);
+}
+
+/// Whether TensorIterator gives results other strides: on a device where it converts nothing.
+inline bool is_laid_out_otherwise(const Expression& op, const Arguments& arguments) {
+  if (device_of(arguments).is_cpu()) {
+    return false;
+  }
+  const auto operands = operands_of(arguments, dtype_of(op.common, arguments));
+  return std::any_of(
+      operands.begin(), operands.end(), [](const auto& operand) { return operand.is_converted(); });
+}
+
 /// How TensorIterator sees the operands of a call: results that are wanted, tensors that are there.
-template <typename Op>
 class Operands {
  public:
-  explicit Operands(const Arguments& arguments) : arguments_(arguments) {
+  Operands(const Expression& op, const Arguments& arguments) : op_(op), arguments_(arguments) {
     config_.set_check_mem_overlap(true)
         .allow_cpu_scalars(true)
         .promote_inputs_to_common_dtype(true)
@@ -91,9 +157,11 @@ class Operands {
 
   /// An iterator over one result, which may be undefined.
   at::TensorIteratorConfig& with_result(const at::Tensor& result) {
+    check_sizes(op_, arguments_);
+    check_exact(op_, arguments_);
     config_.add_output(result);
-    const at::ScalarType dtype = dtype_of(Op::rules[0], arguments_);
-    if (dtype != dtype_of(Op::common, arguments_)) {
+    const at::ScalarType dtype = dtype_of(op_.rules[0], arguments_);
+    if (dtype != dtype_of(op_.common, arguments_)) {
       config_.declare_static_dtype(dtype).enforce_safe_casting_to_output(false);
       TORCH_CHECK(
           !result.defined() || c10::canCast(dtype, result.scalar_type()),
@@ -106,10 +174,12 @@ class Operands {
     return config_;
   }
 
-  at::TensorIteratorConfig& with_new_results(at::ArrayRef<bool> wanted) {
+  /// An iterator over new results, of these strides where some are given.
+  at::TensorIteratorConfig& with_new_results(
+      at::ArrayRef<bool> wanted, const std::optional<c10::SymDimVector>& strides) {
     for (const bool is_wanted : wanted) {
       if (is_wanted) {
-        config_.add_owned_output(at::Tensor());
+        config_.add_owned_output(strides.has_value() ? new_result(*strides) : at::Tensor());
       }
     }
     add_inputs();
@@ -117,10 +187,14 @@ class Operands {
   }
 
  private:
+  at::Tensor new_result(c10::SymIntArrayRef strides) const {
+    const auto options = first_of(arguments_).options().device(device_of(arguments_));
+    const at::ScalarType common = dtype_of(op_.common, arguments_);
+    return at::empty_strided_symint(broadcast(arguments_), strides, options.dtype(common));
+  }
+
   void add_inputs() {
-    check_sizes<Op>(arguments_);
-    check_exact<Op>(arguments_);
-    const at::Tensor number = raising(Op::common, arguments_);
+    const at::Tensor number = raising(op_.common, arguments_);
     const at::Device device = device_of(arguments_);
     // One number of the CPU may stand beside tensors of another device.
     bool may_pass = !number.defined();
@@ -142,26 +216,27 @@ class Operands {
     }
   }
 
+  const Expression& op_;
   const Arguments arguments_;
   at::TensorIteratorConfig config_;
 };
 
 /// A call as its loop is told of it.
-template <typename Op>
 struct Told {
   Told(const Arguments& arguments, at::ArrayRef<bool> wanted, int operands) {
     int8_t next = 0;
-    for (size_t i = 0; i < Op::results; ++i) {
-      results[i] = wanted[i] ? next++ : int8_t(-1);
+    for (const bool is_wanted : wanted) {
+      results.push_back(is_wanted ? next++ : int8_t(-1));
     }
-    for (size_t i = 0; i < Op::inputs; ++i) {
-      inputs[i] = arguments.tensors[i].has_value() ? next++ : int8_t(-1);
+    for (const at::OptionalTensorRef& tensor : arguments.tensors) {
+      inputs.push_back(tensor.has_value() ? next++ : int8_t(-1));
     }
-    call = {results, inputs, arguments.numbers.data(), arguments.conditions, operands};
+    call = {
+        results.data(), inputs.data(), arguments.numbers.data(), arguments.conditions, operands};
   }
+  Told(const Told&) = delete;
 
-  int8_t results[Op::results];
-  int8_t inputs[Op::inputs + 1];
+  c10::SmallVector<int8_t, 8> results, inputs;
   Call call;
 };
 
@@ -170,8 +245,8 @@ struct Told {
 }
 
 /// Runs the loop over operands that all have the common dtype.
-template <typename Op>
-void loop_on_cpu(
+inline void loop_on_cpu(
+    const Expression& op,
     at::TensorIteratorBase& iter,
     const Loops& loops,
     const Arguments& arguments,
@@ -179,9 +254,9 @@ void loop_on_cpu(
   const auto dtype = static_cast<size_t>(iter.common_dtype());
   const Loop loop = dtype < Loops::dtypes ? loops.of[dtype] : nullptr;
   if (loop == nullptr) {
-    refuse(Op::name, iter.common_dtype());
+    refuse(op.name, iter.common_dtype());
   }
-  const Told<Op> told(arguments, wanted, iter.ntensors());
+  const Told told(arguments, wanted, iter.ntensors());
   const Call& call = told.call;
   iter.for_each([&](char** data, const int64_t* strides, int64_t size, int64_t rows) {
     loop(call, data, strides, size, rows);
@@ -189,129 +264,93 @@ void loop_on_cpu(
   iter.cast_outputs();
 }
 
-template <typename Op>
-using Results = std::array<at::Tensor, Op::results>;
+using Results = c10::SmallVector<at::Tensor, 4>;
 
 /// The results of an iterator, in their own dtypes; undefined where nobody wants one.
-template <typename Op>
-Results<Op> taken(
-    const at::TensorIteratorBase& iter, const Arguments& arguments, at::ArrayRef<bool> wanted) {
-  Results<Op> found;
+inline Results taken(
+    const Expression& op,
+    const at::TensorIteratorBase& iter,
+    const Arguments& arguments,
+    at::ArrayRef<bool> wanted) {
+  Results found(op.results);
   int next = 0;
-  for (size_t i = 0; i < Op::results; ++i) {
+  for (size_t i = 0; i < op.results; ++i) {
     if (wanted[i]) {
-      found[i] = iter.output(next++).to(dtype_of(Op::rules[i], arguments));
+      found[i] = iter.output(next++).to(dtype_of(op.rules[i], arguments));
     }
   }
   return found;
 }
 
-template <typename Op, typename Run>
-Results<Op> new_results(const Arguments& arguments, at::ArrayRef<bool> wanted, const Run& run) {
+/// New results, which `run` computes with an iterator, and the tensors that it runs over: those of
+/// the call, or in the precision that is computed in where some would be rounded.
+template <typename Run>
+Results new_results(
+    const Expression& op, const Arguments& arguments, at::ArrayRef<bool> wanted, const Run& run) {
   if (std::none_of(wanted.begin(), wanted.end(), [](bool is) { return is; })) {
-    return {};
+    return Results(op.results);
   }
-  at::TensorIterator iter = Operands<Op>(arguments).with_new_results(wanted).build();
-  run(iter);
-  return taken<Op>(iter, arguments, wanted);
+  check_sizes(op, arguments);
+  check_exact(op, arguments);
+  const at::ScalarType computed = computed_in(op, arguments);
+  const bool is_rounded = computed != dtype_of(op.common, arguments);
+  c10::SmallVector<at::Tensor, 8> tensors(op.inputs);
+  c10::SmallVector<at::OptionalTensorRef, 8> wide;
+  for (size_t i = 0; is_rounded && i < op.inputs; ++i) {
+    if (arguments.tensors[i].has_value()) {
+      tensors[i] = (*arguments.tensors[i]).to(computed);
+    }
+    wide.push_back(ref(tensors[i]));
+  }
+  std::optional<c10::SymDimVector> strides;
+  if (is_rounded || is_laid_out_otherwise(op, arguments)) {
+    strides = strides_of(op, arguments, broadcast(arguments));
+  }
+  Arguments own = arguments;
+  own.tensors = is_rounded ? at::ArrayRef<at::OptionalTensorRef>(wide) : arguments.tensors;
+  at::TensorIterator iter = Operands(op, own).with_new_results(wanted, strides).build();
+  run(iter, own);
+  return taken(op, iter, arguments, wanted);
 }
 
-/// What a call is computed in: more than the dtype of all where some tensors, or results, would be
-/// rounded to that.
-template <typename Op>
-at::ScalarType computed_in(const Arguments& arguments) {
-  const at::ScalarType common = dtype_of(Op::common, arguments);
-  at::ScalarType found = common;
-  for (const at::OptionalTensorRef& tensor : arguments.tensors) {
-    if (tensor.has_value() && is_rounded_to(common, *tensor)) {
-      found = at::kFloat;
-    }
-  }
-  for (const Rule& rule : Op::rules) {
-    found = c10::promoteTypes(found, computed_for(rule, common, arguments));
-  }
-  return found;
-}
-
-template <typename Op>
-Results<Op> new_on_cpu(const Loops& loops, const Arguments& arguments, at::ArrayRef<bool> wanted) {
-  const at::ScalarType computed = computed_in<Op>(arguments);
-  if (computed != dtype_of(Op::common, arguments)) {
-    check_sizes<Op>(arguments);
-    check_exact<Op>(arguments);
-    std::array<at::Tensor, Op::inputs> tensors;
-    std::array<at::OptionalTensorRef, Op::inputs> wide;
-    for (size_t i = 0; i < Op::inputs; ++i) {
-      if (arguments.tensors[i].has_value()) {
-        tensors[i] = (*arguments.tensors[i]).to(computed);
-        wide[i] = ref(tensors[i]);
-      }
-    }
-    Results<Op> found = new_on_cpu<Op>(
-        loops, {wide, arguments.scalars, arguments.numbers, arguments.conditions}, wanted);
-    for (size_t i = 0; i < Op::results; ++i) {
-      found[i] = wanted[i] ? found[i].to(dtype_of(Op::rules[i], arguments)) : at::Tensor();
-    }
-    return found;
-  }
-  return new_results<Op>(arguments, wanted, [&](at::TensorIteratorBase& iter) {
-    loop_on_cpu<Op>(iter, loops, arguments, wanted);
-  });
+inline Results new_on_cpu(
+    const ElementExpression& op,
+    const Loops& loops,
+    const Arguments& arguments,
+    at::ArrayRef<bool> wanted) {
+  return new_results(
+      op, arguments, wanted, [&](at::TensorIteratorBase& iter, const Arguments& own) {
+        loop_on_cpu(op, iter, loops, own, wanted);
+      });
 }
 
 /// Fills the result of an iterator; one that has another dtype than is computed in, as that of a
 /// condition, from a tensor of that one.
-template <typename Op>
-void run_on_cpu(at::TensorIteratorBase& iter, const Loops& loops, const Arguments& arguments) {
-  const auto wanted = all<Op>();
-  const bool is_rounded = computed_in<Op>(arguments) != dtype_of(Op::common, arguments);
+inline void run_on_cpu(
+    const ElementExpression& op,
+    at::TensorIteratorBase& iter,
+    const Loops& loops,
+    const Arguments& arguments) {
+  const bool wanted[] = {true};
+  const bool is_rounded = computed_in(op, arguments) != dtype_of(op.common, arguments);
   if (iter.dtype(0) == iter.common_dtype() && !is_rounded) {
-    loop_on_cpu<Op>(iter, loops, arguments, wanted);
+    loop_on_cpu(op, iter, loops, arguments, wanted);
   } else {
-    iter.output(0).copy_(new_on_cpu<Op>(loops, arguments, wanted)[0]);
+    iter.output(0).copy_(new_on_cpu(op, loops, arguments, wanted)[0]);
     iter.cast_outputs();
   }
 }
 
-/// The sizes that the tensors of a call broadcast to, which may be symbolic.
-inline c10::SymDimVector broadcast(const Arguments& arguments) {
-  c10::SymDimVector sizes;
-  for (const at::OptionalTensorRef& tensor : arguments.tensors) {
-    if (tensor.has_value()) {
-      sizes = at::infer_size_symdimvector(sizes, (*tensor).sym_sizes());
-    }
-  }
-  return sizes;
-}
-
-/// The first tensor that is there.
-inline const at::Tensor& first_of(const Arguments& arguments) {
-  return **std::find_if(arguments.tensors.begin(), arguments.tensors.end(), [](const auto& tensor) {
-    return tensor.has_value();
-  });
-}
-
-/// The strides of results, as TensorIterator has them.
-inline c10::SymDimVector strides_of(const Arguments& arguments, c10::SymIntArrayRef sizes) {
-  c10::SmallVector<const at::Tensor*, 4> inputs;
-  for (const at::OptionalTensorRef& tensor : arguments.tensors) {
-    if (tensor.has_value()) {
-      inputs.push_back(&*tensor);
-    }
-  }
-  return torchext::detail::result_strides(inputs, sizes);
-}
-
-template <typename Op>
-Results<Op> meta_results(const Arguments& arguments, at::ArrayRef<bool> wanted) {
-  check_exact<Op>(arguments);
+inline Results meta_results(
+    const ElementExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  check_exact(op, arguments);
   const c10::SymDimVector sizes = broadcast(arguments);
-  const c10::SymDimVector strides = strides_of(arguments, sizes);
-  Results<Op> found;
-  for (size_t i = 0; i < Op::results; ++i) {
+  const c10::SymDimVector strides = strides_of(op, arguments, sizes);
+  Results found(op.results);
+  for (size_t i = 0; i < op.results; ++i) {
     if (wanted[i]) {
       const auto options =
-          first_of(arguments).options().dtype(dtype_of(Op::rules[i], arguments)).device(at::kMeta);
+          first_of(arguments).options().dtype(dtype_of(op.rules[i], arguments)).device(at::kMeta);
       found[i] = at::empty_strided_symint(sizes, strides, options);
     }
   }
@@ -366,33 +405,32 @@ inline at::Tensor as_result(
 }
 
 /// The expression, written with ATen's operators: computed in the precision that the kernels have.
-template <typename Op>
-Results<Op> composite_results(const Arguments& arguments, at::ArrayRef<bool> wanted) {
-  const at::ScalarType common = dtype_of(Op::common, arguments);
-  if (!Op::Types::has(common)) {
-    refuse(Op::name, common);
+inline Results composite_results(
+    const ElementExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  const at::ScalarType common = dtype_of(op.common, arguments);
+  if (!op.takes(common)) {
+    refuse(op.name, common);
   }
-  check_exact<Op>(arguments);
-  const at::ScalarType computed = at::toOpMathType(common);
-  Value inputs[Op::inputs + 1], numbers[Op::numbers + 1], results[Op::results];
-  bool has[Op::inputs + Op::conditions + 1], is_wanted[Op::results];
-  for (size_t i = 0; i < Op::inputs; ++i) {
+  check_exact(op, arguments);
+  const at::ScalarType computed = at::toOpMathType(computed_in(op, arguments));
+  c10::SmallVector<Value, 8> inputs(op.inputs), numbers(op.numbers), results(op.results);
+  c10::SmallVector<bool, 16> has(op.inputs + op.conditions);
+  for (size_t i = 0; i < op.inputs; ++i) {
     has[i] = arguments.tensors[i].has_value();
-    inputs[i] = has[i] ? Value((*arguments.tensors[i]).to(computed)) : in_place(Op::defaults[i]);
+    inputs[i] = has[i] ? Value((*arguments.tensors[i]).to(computed)) : in_place(op.defaults[i]);
   }
-  for (size_t i = 0; i < Op::numbers; ++i) {
+  for (size_t i = 0; i < op.numbers; ++i) {
     const Number& given = arguments.numbers[i];
     numbers[i] = given.is_integral ? at::Scalar(given.integer) : at::Scalar(given.real);
   }
-  std::copy(arguments.conditions, arguments.conditions + Op::conditions, has + Op::inputs);
-  std::copy(wanted.begin(), wanted.end(), is_wanted);
-  Op::template compute<Value>(Given<Value>{inputs, numbers, has, is_wanted}, results);
-  const c10::SymDimVector sizes = broadcast(arguments), strides = strides_of(arguments, sizes);
-  Results<Op> found;
-  for (size_t i = 0; i < Op::results; ++i) {
+  std::copy(arguments.conditions, arguments.conditions + op.conditions, has.data() + op.inputs);
+  op.compute({inputs.data(), numbers.data(), has.data(), wanted.data()}, results.data());
+  const c10::SymDimVector sizes = broadcast(arguments), strides = strides_of(op, arguments, sizes);
+  Results found(op.results);
+  for (size_t i = 0; i < op.results; ++i) {
     if (wanted[i]) {
-      results[i] = apart(results[i], results, i);
-      const at::ScalarType dtype = dtype_of(Op::rules[i], arguments);
+      results[i] = apart(results[i], results.data(), i);
+      const at::ScalarType dtype = dtype_of(op.rules[i], arguments);
       found[i] = laid_out(as_result(results[i], arguments, sizes, dtype), strides);
     }
   }
@@ -400,8 +438,7 @@ Results<Op> composite_results(const Arguments& arguments, at::ArrayRef<bool> wan
 }
 
 /// Whether a derivative of a call will be asked for.
-template <typename Op>
-bool is_differentiated(const Arguments& arguments) {
+inline bool is_differentiated(const Arguments& arguments) {
   return std::any_of(
       arguments.tensors.begin(), arguments.tensors.end(), [](const at::OptionalTensorRef& tensor) {
         return tensor.has_value() && ((at::GradMode::is_enabled() && (*tensor).requires_grad()) ||
@@ -410,15 +447,19 @@ bool is_differentiated(const Arguments& arguments) {
       });
 }
 
-/// Results as a kernel returns them.
-inline at::Tensor returned(std::array<at::Tensor, 1> results) {
-  return std::move(results[0]);
+template <size_t... index>
+auto returned(Results& results, std::index_sequence<index...> /*of*/) {
+  if constexpr (sizeof...(index) == 1) {
+    return std::move(results[0]);
+  } else {
+    return std::make_tuple(std::move(results[index])...);
+  }
 }
 
-template <size_t N>
-auto returned(std::array<at::Tensor, N> results) {
-  return std::apply(
-      [](auto&&... each) { return std::make_tuple(std::move(each)...); }, std::move(results));
+/// Results as a kernel returns them.
+template <typename Op>
+auto returned(Results results) {
+  return returned(results, std::make_index_sequence<Op::returns>());
 }
 
 } // namespace fused

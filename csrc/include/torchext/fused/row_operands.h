@@ -20,17 +20,8 @@ namespace torchext {
 inline namespace v1 {
 namespace fused {
 
-/// What is known of an expression of rows: one for each operator, so that what calls it is compiled
-/// once for all.
-struct RowOperator {
-  const char* name;
-  const char* const* input_names;
-  const double* defaults; // of inputs that are missing
-  size_t inputs;
-  size_t results; // that are computed
-  size_t returns; // that these are parts of
-  size_t numbers;
-  size_t conditions;
+/// What is known of an expression of rows.
+struct RowExpression : Expression {
   const bool* are_read;      // inputs of which more counts than whether they are there
   const bool* of_rows;       // those that rows have one number of
   const bool* indices;       // those of them that choose an element
@@ -42,31 +33,32 @@ struct RowOperator {
   bool refuses_empty;
   bool uses_length;
   bool uses_positions;
-  const Rule* rules;
-  Rule common;
-  bool (*takes)(c10::ScalarType dtype);
-  void (*check)(const Arguments& arguments);
   void (*compute)(const GivenRows<Value>& given, Value* results);
 };
 
-template <typename Op>
-constexpr RowOperator described() {
-  return {
-      Op::name,           Op::input_names,   Op::defaults,
-      Op::inputs,         Op::results,       Op::returns,
-      Op::numbers,        Op::conditions,    Op::are_read,
-      Op::of_rows,        Op::indices,       Op::slices,
-      Op::places,         Op::sizes,         Op::row_results,
-      Op::may_be_inputs,  Op::refuses_empty, Op::length_slot >= 0,
-      Op::uses_positions, Op::rules,         Op::common,
-      &Op::Types::has,    &check_exact<Op>,  &Op::template compute<Value>,
-  };
-}
+/// What is known of an operator: an ElementExpression, or a RowExpression.
+template <typename Op, bool has_rows = Op::has_rows>
+inline constexpr ElementExpression described = {expression<Op>(), &Op::template compute<Value>};
 
-using RowResults = std::vector<at::Tensor>;
+template <typename Op>
+inline constexpr RowExpression described<Op, true> = {
+    expression<Op>(),
+    Op::are_read,
+    Op::of_rows,
+    Op::indices,
+    Op::slices,
+    Op::places,
+    Op::sizes,
+    Op::row_results,
+    Op::may_be_inputs,
+    Op::refuses_empty,
+    Op::length_slot >= 0,
+    Op::uses_positions,
+    &Op::template compute<Value>,
+};
 
 /// The tensor whose size a result is summed to; none where there is no such one.
-inline at::OptionalTensorRef like(const RowOperator& op, const Arguments& arguments, size_t i) {
+inline at::OptionalTensorRef like(const RowExpression& op, const Arguments& arguments, size_t i) {
   return op.sizes[i] >= 0 ? arguments.tensors[op.sizes[i]] : at::OptionalTensorRef();
 }
 
@@ -76,7 +68,7 @@ struct RowSizes {
   c10::SymInt length = 1;
 
   /// Those of what is computed, or of the whole that it is a part of.
-  c10::SymDimVector of_result(const RowOperator& op, size_t result, bool is_whole = false) const {
+  c10::SymDimVector of_result(const RowExpression& op, size_t result, bool is_whole = false) const {
     c10::SymDimVector found = rows;
     if (!op.row_results[result]) {
       found.push_back(is_whole ? length * op.places[result].count : length);
@@ -87,7 +79,7 @@ struct RowSizes {
 
 /// Takes in the sizes of a tensor, with which those before broadcast.
 inline void take_in(
-    const RowOperator& op, c10::SymDimVector& sizes, c10::SymIntArrayRef own, size_t input) {
+    const RowExpression& op, c10::SymDimVector& sizes, c10::SymIntArrayRef own, size_t input) {
   const auto known = c10::asIntArrayRefSlowOpt(sizes), given = c10::asIntArrayRefSlowOpt(own);
   const size_t both = known && given ? std::min(known->size(), given->size()) : 0;
   for (size_t i = 1; i <= both; ++i) {
@@ -107,7 +99,7 @@ inline void take_in(
 }
 
 /// How long the rows of an input are, or the slice that it is of them.
-inline c10::SymInt length_of(const RowOperator& op, const c10::SymInt& size, size_t input) {
+inline c10::SymInt length_of(const RowExpression& op, const c10::SymInt& size, size_t input) {
   const int count = op.slices[input].count;
   if (count == 1) {
     return size;
@@ -127,12 +119,12 @@ inline c10::SymInt length_of(const RowOperator& op, const c10::SymInt& size, siz
 
 /// The slice of a tensor that an input is.
 inline at::Tensor sliced(
-    const RowOperator& op, const at::Tensor& tensor, size_t input, const c10::SymInt& length) {
+    const RowExpression& op, const at::Tensor& tensor, size_t input, const c10::SymInt& length) {
   const Part& part = op.slices[input];
   return part.count == 1 ? tensor : tensor.narrow_symint(-1, length * part.index, length);
 }
 
-inline RowSizes row_sizes(const RowOperator& op, const Arguments& arguments) {
+inline RowSizes row_sizes(const RowExpression& op, const Arguments& arguments) {
   RowSizes found;
   c10::SymDimVector length;
   for (size_t i = 0; i < op.inputs; ++i) {
@@ -170,9 +162,9 @@ inline RowSizes row_sizes(const RowOperator& op, const Arguments& arguments) {
 }
 
 /// The sizes of a call, or an error before anything is computed.
-inline RowSizes checked_sizes(const RowOperator& op, const Arguments& arguments) {
+inline RowSizes checked_sizes(const RowExpression& op, const Arguments& arguments) {
   RowSizes sizes = row_sizes(op, arguments);
-  op.check(arguments);
+  check_exact(op, arguments);
   const at::ScalarType common = dtype_of(op.common, arguments);
   if (!op.takes(common)) {
     refuse(op.name, common);
@@ -206,7 +198,7 @@ inline RowSizes checked_sizes(const RowOperator& op, const Arguments& arguments)
   return sizes;
 }
 
-inline at::TensorOptions options_of(const RowOperator& op, const Arguments& arguments) {
+inline at::TensorOptions options_of(const RowExpression& op, const Arguments& arguments) {
   for (size_t i = 0; i < op.inputs; ++i) {
     if (op.are_read[i] && !op.of_rows[i] && arguments.tensors[i].has_value()) {
       return (*arguments.tensors[i]).options();
@@ -215,11 +207,11 @@ inline at::TensorOptions options_of(const RowOperator& op, const Arguments& argu
   return {};
 }
 
-inline RowResults meta_rows(
-    const RowOperator& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+inline Results meta_results(
+    const RowExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
   const RowSizes sizes = checked_sizes(op, arguments);
   const at::TensorOptions options = options_of(op, arguments).device(at::kMeta);
-  RowResults found(op.returns);
+  Results found(op.returns);
   for (size_t i = 0; i < op.results; ++i) {
     const Place& place = op.places[i];
     if (wanted[place.result] && place.index == 0) {
@@ -235,7 +227,7 @@ inline RowResults meta_rows(
 }
 
 /// Which of what is computed is wanted, as a part of a result that is.
-inline c10::SmallVector<bool, 8> wanted_parts(const RowOperator& op, at::ArrayRef<bool> wanted) {
+inline c10::SmallVector<bool, 8> wanted_parts(const RowExpression& op, at::ArrayRef<bool> wanted) {
   c10::SmallVector<bool, 8> found;
   for (size_t i = 0; i < op.results; ++i) {
     found.push_back(wanted[op.places[i].result]);
@@ -244,7 +236,7 @@ inline c10::SmallVector<bool, 8> wanted_parts(const RowOperator& op, at::ArrayRe
 }
 
 /// Whether rows have one integer of an input.
-inline bool is_integral(const RowOperator& op, const at::Tensor& tensor, size_t input) {
+inline bool is_integral(const RowExpression& op, const at::Tensor& tensor, size_t input) {
   return op.of_rows[input] && c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
 }
 
@@ -258,11 +250,32 @@ inline at::Tensor as_long(const at::Tensor& rows, const c10::SymInt& length) {
   return rows.expand_symint(sizes);
 }
 
+/// The dtype of the elements of a call: a larger one than that of all where some, or those of a
+/// result, would be rounded to that. What rows have one number of is never kept in 16 bits.
+inline at::ScalarType computed_in(const RowExpression& op, const Arguments& arguments) {
+  const at::ScalarType common = dtype_of(op.common, arguments);
+  at::ScalarType found = common;
+  for (size_t i = 0; i < op.results; ++i) {
+    const at::ScalarType own = computed_for(op.rules[i], common, arguments);
+    if (!op.row_results[i] || own == at::kDouble) {
+      found = c10::promoteTypes(found, own);
+    }
+  }
+  for (size_t i = 0; i < op.inputs; ++i) {
+    const bool is_read = op.are_read[i] && arguments.tensors[i].has_value();
+    if (is_read && !is_integral(op, *arguments.tensors[i], i) &&
+        is_rounded_to(common, *arguments.tensors[i])) {
+      found = c10::promoteTypes(found, at::kFloat);
+    }
+  }
+  return found;
+}
+
 /// The expression, written with ATen's operators.
-inline RowResults composite_rows(
-    const RowOperator& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+inline Results composite_results(
+    const RowExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
   const RowSizes sizes = checked_sizes(op, arguments);
-  const at::ScalarType computed = at::toOpMathType(dtype_of(op.common, arguments));
+  const at::ScalarType computed = at::toOpMathType(computed_in(op, arguments));
   const at::TensorOptions options = options_of(op, arguments).dtype(computed);
   std::vector<Value> inputs(op.inputs), numbers(op.numbers), results(op.results);
   c10::SmallVector<bool, 16> has(op.inputs + op.conditions);
@@ -293,7 +306,7 @@ inline RowResults composite_rows(
         at::arange(at::Scalar(sizes.length), options.dtype(at::kLong)), computed);
   }
   op.compute(given, results.data());
-  RowResults found(op.returns);
+  Results found(op.returns);
   std::vector<at::Tensor> parts;
   for (size_t i = 0; i < op.results; ++i) {
     if (are_wanted[i]) {
@@ -332,14 +345,14 @@ inline at::Tensor beginnings(const at::Tensor& tensor, int64_t begin = 0) {
 
 /// The operands of a call on the CPU, all of one dtype, but for integers that rows have one of.
 struct RowOperands {
-  RowResults results;
+  Results results;
   at::TensorIteratorConfig config;
   c10::SmallVector<int8_t, 8> result_of, input_of;
   c10::SmallVector<bool, 8> are_integral;
   c10::SmallVector<int64_t, 16> strides; // in a row, of those that are there
 
   RowOperands(
-      const RowOperator& op,
+      const RowExpression& op,
       const Arguments& arguments,
       at::ArrayRef<bool> wanted,
       const RowSizes& sizes,
@@ -397,7 +410,7 @@ struct RowOperands {
   }
 
   void add_input(
-      const RowOperator& op,
+      const RowExpression& op,
       const at::Tensor& tensor,
       size_t i,
       const RowSizes& sizes,
@@ -416,30 +429,9 @@ struct RowOperands {
   }
 };
 
-/// The dtype of the elements of a call: a larger one than that of all where some, or those of a
-/// result, would be rounded to that. What rows have one number of is never kept in 16 bits.
-inline at::ScalarType computed_in(const RowOperator& op, const Arguments& arguments) {
-  const at::ScalarType common = dtype_of(op.common, arguments);
-  at::ScalarType found = common;
-  for (size_t i = 0; i < op.results; ++i) {
-    const at::ScalarType own = computed_for(op.rules[i], common, arguments);
-    if (!op.row_results[i] || own == at::kDouble) {
-      found = c10::promoteTypes(found, own);
-    }
-  }
-  for (size_t i = 0; i < op.inputs; ++i) {
-    const bool is_read = op.are_read[i] && arguments.tensors[i].has_value();
-    if (is_read && !is_integral(op, *arguments.tensors[i], i) &&
-        is_rounded_to(common, *arguments.tensors[i])) {
-      found = c10::promoteTypes(found, at::kFloat);
-    }
-  }
-  return found;
-}
-
 /// Refuses integers that are compared with those of rows, and that a dtype does not have.
 inline void check_integers(
-    const RowOperator& op, const Arguments& arguments, at::ScalarType computed) {
+    const RowExpression& op, const Arguments& arguments, at::ScalarType computed) {
   for (size_t i = 0; i < op.numbers; ++i) {
     const Number& number = arguments.numbers[i];
     TORCH_CHECK_NOT_IMPLEMENTED(
@@ -458,8 +450,8 @@ inline void check_integers(
 /// each with sums of its own, and its `run` is given the dtype that all is computed in, an iterator over
 /// the rows, and a call.
 template <typename Device>
-RowResults run_over_rows(
-    const RowOperator& op,
+Results run_over_rows(
+    const RowExpression& op,
     const Arguments& arguments,
     at::ArrayRef<bool> wanted,
     const Device& device) {
@@ -467,10 +459,10 @@ RowResults run_over_rows(
   const at::ScalarType common = computed_in(op, arguments);
   const int64_t length = sizes.length.expect_int();
   if (std::none_of(wanted.begin(), wanted.end(), [](bool is) { return is; })) {
-    return RowResults(op.returns);
+    return Results(op.returns);
   }
   if (length == 0) {
-    return composite_rows(op, arguments, wanted);
+    return composite_results(op, arguments, wanted);
   }
   RowOperands operands(op, arguments, wanted, sizes, common);
   if (std::find(operands.are_integral.begin(), operands.are_integral.end(), true) !=
@@ -554,27 +546,12 @@ struct RowsOnCpu {
   }
 };
 
-inline RowResults rows_on_cpu(
-    const RowOperator& op,
+inline Results new_on_cpu(
+    const RowExpression& op,
     const RowLoops& loops,
     const Arguments& arguments,
     at::ArrayRef<bool> wanted) {
   return run_over_rows(op, arguments, wanted, RowsOnCpu{loops});
-}
-
-/// Results as a kernel returns them.
-template <size_t... index>
-auto returned(RowResults& results, std::index_sequence<index...> /*of*/) {
-  if constexpr (sizeof...(index) == 1) {
-    return std::move(results[0]);
-  } else {
-    return std::make_tuple(std::move(results[index])...);
-  }
-}
-
-template <typename Op>
-auto returned(RowResults results) {
-  return returned(results, std::make_index_sequence<Op::returns>());
 }
 
 } // namespace fused

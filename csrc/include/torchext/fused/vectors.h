@@ -89,13 +89,31 @@ struct Primitives<at::vec::Vectorized<T>> {
   TORCHEXT_VALUE V negative(V a) {
     return a.neg();
   }
+  /// a * b + c, rounded once.
+  TORCHEXT_VALUE V multiply_add(V a, V b, V c) {
+    return at::vec::fmadd(a, b, c);
+  }
+  /// Sleef's is NaN where the quotient overflows.
+  TORCHEXT_VALUE V fmod(V a, V b) {
+    const V found = a.fmod(b), lost = (found != found) & isfinite(a) & isfinite(b) & (b != V(0));
+    if (C10_LIKELY(as_number(lost).zero_mask() == (1 << V::size()) - 1)) {
+      return found;
+    }
+    T dividends[V::size()], divisors[V::size()];
+    a.store(dividends);
+    b.store(divisors);
+    for (int i = 0; i < V::size(); ++i) {
+      dividends[i] = std::fmod(dividends[i], divisors[i]);
+    }
+    return V::loadu(dividends);
+  }
   TORCHEXT_VALUE V remainder(V a, V b) {
-    const V zero(0), found = a.fmod(b);
+    const V zero(0), found = fmod(a, b);
     const V differs = (b < zero) ^ (found < zero);
     return V::blendv(found, found + b, differs & (found != zero));
   }
   TORCHEXT_VALUE V floor_divide(V a, V b) {
-    const V zero(0), one(1), rest = a.fmod(b), whole = (a - rest) / b;
+    const V zero(0), one(1), rest = fmod(a, b), whole = (a - rest) / b;
     const V differs = ((b < zero) ^ (rest < zero)) & (rest != zero);
     const V exact = V::blendv(whole, whole - one, differs);
     const V below = exact.floor();

@@ -267,7 +267,7 @@ class StandIns {
     if constexpr (written == Written::kInPlace) {
       check_in_place_sizes(op_, outputs[0], shape);
     } else {
-      const c10::SymDimVector strides = detail::result_strides(operands(op), shape);
+      const c10::SymDimVector strides = strides_of(op, shape);
       for (const at::Tensor& output : outputs) {
         resize_symbolic(output, shape, strides);
       }
@@ -281,9 +281,8 @@ class StandIns {
   };
 
   void look(const at::Tensor& tensor) {
-    is_symbolic_ =
-        is_symbolic_ ||
-        (tensor.defined() && tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides());
+    is_symbolic_ = is_symbolic_ ||
+                   (tensor.defined() && tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides());
   }
 
   void look(const at::OptionalTensorRef& tensor) {
@@ -343,15 +342,20 @@ class StandIns {
     return found;
   }
 
-  at::Tensor result(const at::TensorIteratorBase& iter, const at::Tensor& stand_in) const {
+  template <typename Results>
+  c10::SymDimVector strides_of(const Results& op, c10::SymIntArrayRef shape) const {
+    return detail::result_strides(detail::converted_to(op.converts_to(), operands(op)), shape);
+  }
+
+  template <typename Results>
+  at::Tensor result(const Results& iter, const at::Tensor& stand_in) const {
     const c10::SymDimVector shape = sizes(iter);
     TORCH_CHECK(
         stand_in.numel() == 1 && stand_in.dim() == static_cast<int64_t>(shape.size()),
         op_,
         ": its meta function gives the result another shape than that of its arguments, which "
         "symbolic sizes do not allow");
-    const c10::SymDimVector strides = detail::result_strides(operands(iter), shape);
-    return new_symbolic_result(shape, strides, stand_in.options());
+    return new_symbolic_result(shape, strides_of(iter, shape), stand_in.options());
   }
 
   const char* op_;

@@ -12,12 +12,14 @@
 #include <ATen/core/IListRef.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TypeProperties.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Scalar.h>
 #include <c10/util/SmallVector.h>
 #include <torchext/compat.h>
+#include <torchext/elementwise.h>
 #include <torchext/generated/arguments.h>
 #include <torchext/generated/home.h>
 #include <torchext/generated/memory_overlap.h>
@@ -144,6 +146,49 @@ inline void check_written(
       written.device());
 }
 
+/// What the results of all forms have in common.
+template <typename Class>
+class Results : public Class {
+ public:
+  /// The dtype that an iterator on the CPU converts its inputs to; Undefined where they stay as they
+  /// are. It is one that they are promoted to then, or what makes floats of integers.
+  at::ScalarType converts_to() const {
+    at::native::ResultTypeState state = {};
+    for (int i = this->noutputs(); i < this->ntensors(); ++i) {
+      state = at::native::update_result_type_state(this->tensor(i), state);
+    }
+    const at::ScalarType promoted = at::native::result_type(state), common = this->common_dtype_;
+    const bool is_made_float = promoted != at::ScalarType::Undefined &&
+                               at::isIntegralType(promoted, /*includeBool=*/true) &&
+                               common == c10::get_default_dtype_as_scalartype();
+    return common == promoted || is_made_float ? common : at::ScalarType::Undefined;
+  }
+
+ protected:
+  /// The strides of a result, which an iterator on the CPU finds after it has converted what is of
+  /// another dtype. On each device, and on Meta, results have these.
+  template <Home home>
+  auto strides_of(at::IntArrayRef sizes, at::IntArrayRef strides) const {
+    if constexpr (!kIsIterator<Class> || home == Home::kCPU) {
+      return strides;
+    } else {
+      c10::SmallVector<const at::Tensor*, 4> inputs;
+      for (int i = this->noutputs(); i < this->ntensors(); ++i) {
+        inputs.push_back(&this->tensor(i));
+      }
+      const auto operands = detail::converted_to(converts_to(), inputs);
+      if (std::any_of(operands.begin(), operands.end(), [](const detail::Operand& operand) {
+            return operand.is_converted();
+          })) {
+        const c10::SymDimVector found =
+            detail::result_strides(operands, c10::fromIntArrayRefSlow(sizes));
+        return c10::DimVector(C10_AS_INTARRAYREF_SLOW(found));
+      }
+      return c10::DimVector(strides);
+    }
+  }
+};
+
 /// What an operator with these results returns.
 template <size_t N>
 auto taken(std::array<at::Tensor, N>& outputs) {
@@ -161,7 +206,7 @@ inline std::vector<at::Tensor> taken(std::vector<at::Tensor>& outputs) {
 
 /// The new results of a functional form.
 template <typename Class, Home home, size_t N>
-class NewResults final : public Class {
+class NewResults final : public Results<Class> {
  public:
   explicit NewResults(const char* /*op*/) {}
 
@@ -205,9 +250,10 @@ class NewResults final : public Class {
       at::IntArrayRef strides,
       const at::TensorOptions& options TORCHEXT_NAMES_PARAMETER) {
     selection_.select(options.device());
-    outputs_[index] = new_result<home>(sizes, strides, options);
+    const auto own = this->template strides_of<home>(sizes, strides);
+    outputs_[index] = new_result<home>(sizes, own, options);
     if constexpr (kIsIterator<Class>) {
-      Class::set_output_raw_strided(index, sizes, strides, options TORCHEXT_NAMES_ARGUMENT);
+      Class::set_output_raw_strided(index, sizes, own, options TORCHEXT_NAMES_ARGUMENT);
     }
   }
 
@@ -220,7 +266,7 @@ enum class Written { kInPlace, kOut };
 /// The results that an in-place or out= form is given. Where a kernel cannot write to one as it
 /// is, it writes to another tensor, which copy_back() copies. An undefined one is new.
 template <Written written, typename Class, Home home, size_t N>
-class GivenResults final : public Class {
+class GivenResults final : public Results<Class> {
  public:
   template <typename... Outputs>
   explicit GivenResults(const char* op, const Outputs&... outputs)
@@ -247,8 +293,9 @@ class GivenResults final : public Class {
       at::IntArrayRef sizes,
       at::IntArrayRef strides,
       at::TensorOptions options TORCHEXT_NAMES_PARAMETER) override {
-    prepare(index, sizes, strides, options);
-    set_in_iterator(index, sizes, strides, options TORCHEXT_NAMES_ARGUMENT);
+    const auto own = this->template strides_of<home>(sizes, strides);
+    prepare(index, sizes, own, options);
+    set_in_iterator(index, sizes, own, options TORCHEXT_NAMES_ARGUMENT);
   }
 
   /// To be called before the meta function: what the kernel reads. A result that overlaps itself,
