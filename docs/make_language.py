@@ -554,7 +554,9 @@ From the line follow
   second derivative, and in forward mode beyond the first, they differentiate as the ATen operators
   that the expression is written with. `python -m torchext.codegen expand FILE` prints them, with
   names of `let:` for what stands in them more than once. An entry in derivatives.yaml replaces what
-  would be derived, and `differentiable: False` leaves it out;
+  would be derived, and `differentiable: False` leaves it out. Where nothing depends smoothly on a
+  tensor (`1 if x > 0 else 0`, `floor(x)`), results do not require grad, as those of comparisons,
+  and in-place forms refuse to write to what does;
 - a CompositeImplicitAutograd kernel of ATen's operators: a device without a kernel runs it, and
   Inductor compiles the expression together with what stands around it, forward and backward, in
   place of a call that it cannot see into.
@@ -564,7 +566,8 @@ the arguments (`Tensor`, `Tensor?`, `Scalar`, `float`, `int`, `bool`), the names
 functions below. `weight is None` asks for a tensor that may be missing; that, and what is made of
 numbers alone (`1 - beta`), is known once a call, in double precision. A condition that is known so
 chooses as Python does: what stands in the branch that is not taken is no part of the value, nor of
-a gradient, as in `x if weight is None else x / weight` (the dtype and whether a result requires
+a gradient, as in `x if weight is None else x / weight`, and as a part of another condition too,
+`x if weight is None or x > weight else x / weight` (the dtype and whether a result requires
 grad follow from all that the expression names, whatever is chosen); one of elements chooses between
 two values, as torch.where does. A tensor that may be missing stands only where it is given. Of
 several results each has an expression, in a list; an argument `bool[N] output_mask` says which of N
@@ -766,9 +769,10 @@ NAMES are results: the formula gives their tangents, one for each differentiable
 all. It uses `self_t`, the tangent of a differentiable argument (zeros where it has none), or
 `self_t_raw`, the same (undefined where it has none, for formulas in which zero times infinity would
 be NaN), `self_p`, its value, results and the other arguments by name, as the kernel has them: a
-`Tensor?` is a `std::optional<at::Tensor>`. `sum_of_defined(a, b)` adds what may be undefined. A
-formula that gives an undefined tensor says that there is no tangent; what was written to has zeros
-then, in the place of its old one. A tangent is converted to the dtype of its result. `auto_linear`
+`Tensor?` is a `std::optional<at::Tensor>`. `sum_of_defined(a, b)` adds what may be undefined, and
+`expanded_as(tangent, result)` gives a tangent the sizes of its result. A formula that gives an
+undefined tensor says that there is no tangent; what was written to has zeros then, in the place of
+its old one. A tangent is converted to the dtype of its result. `auto_linear`
 is the operator itself at the tangents, where one of its results is differentiable, that one;
 `auto_element_wise` the formula of the gradient, for an operator whose Jacobian is diagonal. An
 operator without such lines refuses tangents by name. A result's tangent shares no memory with an

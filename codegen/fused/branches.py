@@ -9,14 +9,30 @@ missing. (A condition of elements chooses between values that both are there, as
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Set
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from .constants import chosen, joined, negated
+from .constants import chosen, compared, joined, negated
 from .functions import functions
-from .tree import Call, Choice, IsMissing, Name, Number, OfRow, Slice, Tree, in_order, parts
+from .tree import (
+    Call,
+    Choice,
+    IsMissing,
+    Name,
+    Number,
+    OfRow,
+    Slice,
+    Tree,
+    in_order,
+    parts,
+    with_parts,
+)
 
 _ALWAYS, _ZERO = Number(True), Number(0)
+_JOINING = ("and", "or", "not")
+# Of a condition of more parts a choice stays one: what is chosen would stand there as often.
+_MOST_SPLIT = 16
 
 
 def is_known(condition: Tree, kinds: Mapping[str, str]) -> bool:
@@ -28,6 +44,78 @@ def is_known(condition: Tree, kinds: Mapping[str, str]) -> bool:
             if kinds.get(part.name, "tensor").startswith("tensor"):
                 return False
     return True
+
+
+def chosen_as_known(condition: Tree, then: Tree, other: Tree, kinds: Mapping[str, str]) -> Tree:
+    """A choice of which the parts that are known choose by themselves: in `w is None or x > w` one
+    does where w is missing, and what it leaves out is not there."""
+    if len(list(itertools.islice(_joined_parts(condition), _MOST_SPLIT + 1))) > _MOST_SPLIT:
+        return chosen(condition, then, other)
+    return _split(condition, then, other, kinds)
+
+
+def _joined_parts(condition: Tree) -> Iterator[Tree]:
+    """What 'and', 'or' and 'not' join, as often as it stands there."""
+    waiting = [condition]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Call) and part.function in _JOINING:
+            waiting += part.arguments
+        else:
+            yield part
+
+
+def _split(condition: Tree, then: Tree, other: Tree, kinds: Mapping[str, str]) -> Tree:
+    if not any(_has_known_parts(part, kinds) for part in _joined_parts(condition)):
+        return chosen(condition, then, other)
+    if is_known(condition, kinds):
+        return chosen(condition, then, other)
+    if isinstance(condition, Choice):
+        both = (_split(part, then, other, kinds) for part in (condition.then, condition.other))
+        return chosen(condition.condition, *both)
+    assert isinstance(condition, Call)
+    if condition.function == "not":
+        return _split(condition.arguments[0], other, then, kinds)
+    if condition.function in _JOINING:
+        first, second = condition.arguments
+        inner = _split(second, then, other, kinds)
+        both = (then, inner) if condition.function == "or" else (inner, other)
+        return _split(first, *both, kinds)
+    known, comparisons = _of_each(condition, kinds)
+    return chosen(known, *(_split(part, then, other, kinds) for part in comparisons))
+
+
+def with_known_apart(trees: Iterable[Tree], kinds: Mapping[str, str]) -> tuple[Tree, ...]:
+    """Expressions whose choices are split as those are that are read."""
+    made: dict[Tree, Tree] = {}
+    results = tuple(trees)
+    for part in in_order(*results):
+        made[part] = with_parts(part, made)
+        if isinstance(part, Choice):
+            both = made[part.then], made[part.other]
+            made[part] = chosen_as_known(made[part.condition], *both, kinds)
+    return tuple(made[tree] for tree in results)
+
+
+def _has_known_parts(condition: Tree, kinds: Mapping[str, str]) -> bool:
+    """Whether a condition that joins no others is known, or what it compares is chosen by one."""
+    if isinstance(condition, Choice):
+        return is_known(condition.condition, kinds)
+    if is_known(condition, kinds):
+        return True
+    comparisons = _of_each(condition, kinds)[1] if isinstance(condition, Call) else ()
+    return any(is_known(part, kinds) for part in comparisons)
+
+
+def _of_each(comparison: Call, kinds: Mapping[str, str]) -> tuple[Tree, tuple[Tree, ...]]:
+    """A known condition by which an argument of a comparison is chosen, and the comparison of each
+    value that it chooses."""
+    for place, part in enumerate(comparison.arguments):
+        if isinstance(part, Choice) and is_known(part.condition, kinds):
+            before, behind = comparison.arguments[:place], comparison.arguments[place + 1 :]
+            both = ((*before, value, *behind) for value in (part.then, part.other))
+            return part.condition, tuple(compared(comparison.function, each) for each in both)
+    return comparison, ()
 
 
 @dataclass(frozen=True)

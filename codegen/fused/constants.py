@@ -35,6 +35,14 @@ def computed(sign: str, left: Number, right: Number) -> Number | None:
     return Number(value) if is_number and is_held else None
 
 
+def compared(sign: str, given: tuple[Tree, ...]) -> Tree:
+    """A comparison, or what is known of one of numbers that are written out."""
+    left, right = given[0], given[-1]
+    if len(given) == 2 and isinstance(left, Number) and isinstance(right, Number):
+        return computed(sign, left, right) or Call(sign, given)
+    return Call(sign, given)
+
+
 def joined(sign: str, left: Tree, right: Tree) -> Tree:
     """Two conditions, of which one that is written out decides, or is left out."""
     decided, undecided = Number(sign == "or"), Number(sign == "and")

@@ -99,7 +99,7 @@ def _dtype(tree: Tree, made: Mapping[Tree, Dtype], kinds: Mapping[str, str]) -> 
         return Dtype(is_bool=True)
     if function.gives == "integers" or function.kind == "positions":
         return Dtype(least=Category.INTEGER)
-    if function.kind in ("element", "copies", "sizes"):
+    if function.kind in ("element", "copies", "sizes", "total"):
         return made[tree.arguments[0]]
     found = _promoted(*(made[part] for part in tree.arguments))
     own = Category.FLOAT if function.is_real else _GIVEN.get(function.gives, found.least)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..errors import Errors
 from ..schema.schema import Argument, Schema
 from ..spec.model import Expression, Operator
-from .branches import unguarded
+from .branches import unguarded, with_known_apart
 from .dtypes import Dtype, dtype_of, needed_for_all
 from .extents import Extent, extents
 from .functions import computed, joins, makes_result, size_of
@@ -178,6 +178,7 @@ def made(
 ) -> Expressions:
     """The expressions of an operator whose arguments they fit."""
     kinds = kinds_of(operator.func) | ({LENGTH: "int"} if has_rows else {})
+    trees = with_known_apart(trees, kinds)
     dtypes = tuple(dtype_of(tree, kinds) for tree in trees)
     common = needed_for_all(trees, kinds)
     named = frozenset(part.name for part in in_order(*trees) if isinstance(part, OfRow))

@@ -126,7 +126,8 @@ class Formulas:
                 second = self._call(double, {**primals, **directions}, mask)
                 second = where_defined(own.values(), taken(second, places[name], total), 1)
                 text = f"sum_of_defined({text}, {second})"
-            yield (result,), text
+            # of the gradients that have no tangent one may be all that a batch has
+            yield (result,), text if len(self.grads) == 1 else f"expanded_as({text}, {result})"
 
 
 def _given(operator: Schema, tangents: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ the first two are calls of the others, and those two differentiate as what they 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from ..errors import Errors
@@ -46,6 +46,7 @@ def lowered(
     forms = [op for op in operators if op.structured_delegate is not None]
     outs = {op.structured_delegate for op in forms if op.pointwise}
     delegates = {op.name for op in forms if op.structured_delegate in outs}
+    constant: set[str | None] = set()
     for operator in operators:
         _check_keys(operator, errors)
         if str(operator.name) in outs:
@@ -72,8 +73,22 @@ def lowered(
                 )
                 with errors.about(str(operator.name)):
                     _add(found, operator, derived, taken, errors)
+                if not derived.operators:
+                    constant |= {str(operator.name), operator.structured_delegate}
         found.operators.append(operator)
+    found.operators[:] = [_without_gradient(op, constant) for op in found.operators]
     return found
+
+
+def _without_gradient(operator: Operator, constant: Set[str | None]) -> Operator:
+    """The operator, of which autograd knows that nothing depends smoothly on its arguments, as
+    nothing does on those of a comparison; its forms too."""
+    own = {str(operator.name), operator.structured_delegate} - {None}
+    return (
+        operator
+        if own.isdisjoint(constant)
+        else dataclasses.replace(operator, differentiable=False)
+    )
 
 
 def _check_keys(operator: Operator, errors: Errors) -> None:

@@ -8,7 +8,8 @@ import math
 from collections.abc import Mapping, Set
 
 from ..errors import did_you_mean
-from .constants import chosen, computed, joined, negated
+from .branches import chosen_as_known
+from .constants import compared, computed, joined, negated
 from .extents import Extent, extent
 from .functions import SIGNS, Function, functions, is_condition, positions, unknown_names
 from .results import result_of, shown
@@ -227,10 +228,7 @@ class _Reader:
         sign = SIGNS.get(type(operator))
         if sign is None:
             raise self.mistake(node, f"'{shown(node)}' is no comparison of numbers")
-        both = self.value(node.left), self.value(right)
-        if isinstance(both[0], Number) and isinstance(both[1], Number):
-            return computed(sign, both[0], both[1]) or Call(sign, both)
-        return Call(sign, both)
+        return compared(sign, (self.value(node.left), self.value(right)))
 
     def _is_none(self, node: ast.Compare, right: ast.expr) -> Tree:
         if not isinstance(right, ast.Constant) or right.value is not None:
@@ -251,7 +249,8 @@ class _Reader:
 
     def IfExp(self, node: ast.IfExp) -> Tree:
         condition = self.condition(node.test)
-        return chosen(condition, self.value(node.body), self.value(node.orelse))
+        both = self.value(node.body), self.value(node.orelse)
+        return chosen_as_known(condition, *both, self.arguments)
 
     def Call(self, node: ast.Call) -> Tree:
         name = node.func.id if isinstance(node.func, ast.Name) else shown(node.func)

@@ -47,10 +47,12 @@ def tensors_of(name, count=60):
 
 
 def at_kinks(name):
-    """Every pair of values at which a function may have a kink."""
+    """Every pair of values at which a function may have a kink, each often enough for torch's
+    vectors, which have other derivatives at NaN than what is left behind them."""
     arguments = functions()[name].arguments
     values = torch.tensor(KINKS, dtype=torch.float64)
     pairs = torch.cartesian_prod(*[values] * len(arguments)).view(-1, len(arguments))
+    pairs = pairs.repeat_interleave(16, 0)
     given = dict(zip(arguments, pairs.unbind(1)))
     given.update(NUMBERS.get(name, {}))
     return given

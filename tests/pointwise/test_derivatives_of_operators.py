@@ -6,8 +6,9 @@ import itertools
 import pytest
 import torch
 import written_with_torch as written
+from every_path import PATHS
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
-from torch.func import grad, hessian, jacfwd, jacrev, vmap
+from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 from torch.testing import assert_close
 
 CALLS = {
@@ -125,6 +126,25 @@ def test_results_without_a_gradient_require_none(pointwisetest):
     assert values.requires_grad and not is_first.requires_grad
     assert not pointwisetest.positive(x).requires_grad
     assert not any(r.requires_grad for r in pointwisetest.adam(x, x, x, x * x, 0.1))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_what_depends_smoothly_on_no_tensor_has_no_gradient(pointwisetest, path):
+    """As a comparison has none; what stands beside it keeps its gradient, and its tangent."""
+    x, x_t = torch.randn(2, 20)
+
+    def product(x):
+        return pointwisetest.step(x, 0.5) * x
+
+    expected = (x > 0.5).float()
+    assert_close(PATHS[path](grad(lambda x: product(x).sum()))(x), expected)
+    assert_close(PATHS[path](lambda x, x_t: jvp(product, (x,), (x_t,))[1])(x, x_t), expected * x_t)
+    leaf = x.clone().requires_grad_()
+    assert not pointwisetest.step(leaf).requires_grad
+    product(leaf).sum().backward()
+    assert_close(leaf.grad, expected)
+    with pytest.raises(RuntimeError, match="step_"):
+        pointwisetest.step_(leaf * 1)
 
 
 def test_a_tensor_of_a_condition_has_no_gradient(pointwisetest):

@@ -3,6 +3,8 @@
 
 import pytest
 import torch
+from every_path import PATHS
+from torch.func import grad
 from torch.nn import functional as F
 from torch.testing import assert_close
 
@@ -55,3 +57,19 @@ def test_a_variance_of_too_few_numbers_is_torchs(rowstest):
                 )
             )
             assert_close(own, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_condition_of_which_a_part_is_known_leaves_nothing_of_the_other_branch(rowstest, path):
+    """The sum of an infinite row, where nobody asks for it."""
+    x = torch.tensor([[INF, 1.0, 2.0, 0.0], [1.0, -INF, 0.5, NAN]])
+
+    def torchs(x, y, s=None):
+        return x * y if s is None else torch.where(s[:, None] > 0, x * y, x.sum(-1, True) * y)
+
+    for given in ((x, torch.ones(2, 4)), (x, x.flip(0), torch.tensor([1.0, -1.0]))):
+        own, expected = (
+            grad(lambda *v, f=f: f(*v).nan_to_num().sum(), tuple(range(len(given))))
+            for f in (rowstest.known_or, torchs)
+        )
+        assert_close(PATHS[path](own)(*given), expected(*given), equal_nan=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What operators of rows return: against torch's own in double precision, rounded once."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from every_path import PATHS
 from rows_with_torch import FLOATS, WITH_TORCH, arguments_of, as_tuple
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -267,3 +269,15 @@ def test_instruction_sets_agree(rowstest, tmp_path):
             torch.testing.assert_close(
                 own, other, **({"rtol": 1e-5, "atol": 1e-5} if exact else {})
             )
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_sum_of_the_size_of_another_has_its_own_dtype(rowstest, path):
+    """As torch.Tensor.sum_to_size has it."""
+    dtypes = [torch.bfloat16, torch.float32, torch.float64]
+    for first, second in itertools.product(dtypes, dtypes):
+        x, y = torch.randn(2, 3).to(first), torch.randn(1, 3).to(second)
+        found = PATHS[path](rowstest.to_size)(x, y)
+        expected = (x * y).sum_to_size(1, 3), (x * x).sum_to_size(1, 3)
+        assert [r.dtype for r in found] == [r.dtype for r in expected]
+        torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)

@@ -40,3 +40,23 @@ def test_tangents(rowstest, along, path):
     chosen = [given[place] for place in along]
     own = PATHS[path](directional(rowstest.weighted))(*chosen)
     assert_close(own, directional(weighted)(*chosen), equal_nan=True)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_largest_of_a_row_that_is_masked(rowstest, path):
+    """What a mask leaves out has an infinite tangent, which is no part of the result's."""
+    x = torch.tensor([[-float("inf"), 1.0, 2.0, 0.0], [3.0, 1.0, float("inf"), 0.5]]).double()
+    w = torch.rand(4, dtype=torch.float64) + 0.5
+
+    def torchs(x, w):
+        return (x * w).amax(-1), (x * w).amin(-1)
+
+    for along in (x, torch.ones_like(x), -x), (w, torch.ones_like(w)):
+        given = along[0]
+        for tangent in along[1:]:
+            own, expected = (
+                (lambda v, f=f: f(v, w)) if given is x else (lambda v, f=f: f(x, v))
+                for f in (rowstest.extremes, torchs)
+            )
+            found = PATHS[path](lambda v, t, own=own: jvp(own, (v,), (t,))[1])(given, tangent)
+            assert_close(found, jvp(expected, (given,), (tangent,))[1], equal_nan=True)
