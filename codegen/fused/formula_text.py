@@ -87,11 +87,13 @@ class Formulas:
         smooth = [n for n, is_smooth in zip(result_names(self.func), self.smooth) if is_smooth]
         # An in-place form has a tangent where what it writes to has one alone.
         may_lack = len(self.tangents) == 1 and len(self.tensors) > 1
+        # of tensors that only the other results are computed of a tangent has not the sizes
+        is_less = not {a.name for a in jvp.arguments}.issuperset(self.tensors)
         for index, result in enumerate(smooth):
             text = taken(self._call(jvp, values, only(index, count)), index, count)
             if may_lack:
                 text = where_defined([f"{n}_t_raw" for n in self.tangents], text, 1)
-            yield (result,), text
+            yield (result,), f"expanded_as({text}, {result})" if is_less else text
 
     def second_lines(self, backward: Schema, double: Schema) -> Iterator[Lines]:
         count = len(self.gradients)

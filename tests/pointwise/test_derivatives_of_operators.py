@@ -147,6 +147,19 @@ def test_what_depends_smoothly_on_no_tensor_has_no_gradient(pointwisetest, path)
         pointwisetest.step_(leaf * 1)
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_a_tangent_has_the_sizes_that_other_results_bring(pointwisetest, path):
+    x, x_t = torch.randn(2, 4)
+    y = torch.randn(3, 4)
+
+    def tangent(x, x_t):
+        return jvp(lambda x: pointwisetest.sine_beside(x, y)[0], (x,), (x_t,))[1]
+
+    assert_close(PATHS[path](tangent)(x, x_t), (x_t * x.cos()).expand(3, 4))
+    found = PATHS[path](grad(lambda x: pointwisetest.sine_beside(x, y)[0].sum()))(x)
+    assert_close(found, 3 * x.cos())
+
+
 def test_a_tensor_of_a_condition_has_no_gradient(pointwisetest):
     mask, x, y = (torch.randn(4, requires_grad=True) for _ in range(3))
     pointwisetest.chosen(mask, x, y).sum().backward()
