@@ -66,9 +66,8 @@ def _joined_parts(condition: Tree) -> Iterator[Tree]:
 
 
 def _split(condition: Tree, then: Tree, other: Tree, kinds: Mapping[str, str]) -> Tree:
-    if not any(_has_known_parts(part, kinds) for part in _joined_parts(condition)):
-        return chosen(condition, then, other)
-    if is_known(condition, kinds):
+    has_parts = any(_has_known_parts(part, kinds) for part in _joined_parts(condition))
+    if not has_parts or is_known(condition, kinds):
         return chosen(condition, then, other)
     if isinstance(condition, Choice):
         both = (_split(part, then, other, kinds) for part in (condition.then, condition.other))
