@@ -56,7 +56,7 @@ _USED = frozenset(
     "kAnyNumber kHome kKernel kept keys laid_out name_caller native node only_view op operators "
     "opmath_t or_missing precomputed primal_of raw_tangent_of rebase_result_history recorded_node "
     "records returned save save_value save_written scalar_t set_result_history set_tangent "
-    "tangent_of torch_fn torchext_values unboxed unshared variable_list without_tangent "
+    "tangent_of torchext_values unboxed unshared variable_list without_tangent "
     "writable_tangent_of write_back written_tangent".split()
 )
 # And what they make of the names of arguments, or number.

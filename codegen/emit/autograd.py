@@ -133,7 +133,7 @@ def _impl(namespace: str, op: OperatorPlan, key: str, plan: AutogradPlan) -> str
     if plan.parts:
         return f'  m.impl("{op.operator.name}", {form_text(namespace, plan.parts)});'
     if plan.node:
-        return f'  m.impl("{op.operator.name}", TORCH_FN({key.lower()}_{op.handle}));'
+        return f'  m.impl("{op.operator.name}", &{key.lower()}_{op.handle});'
     if plan.is_ignored:
         return f'  m.impl("{op.operator.name}", autograd_ignored());'
     if plan.is_not_implemented:

@@ -222,5 +222,5 @@ def _function(namespace: str, op: OperatorPlan, kernel: KernelPlan) -> str:
     if (wrapper := op.wrapper_of(kernel)) is not None:
         return registered(namespace, wrapper, kernel.key)
     if kernel.is_overloaded:
-        return f"TORCH_FN(static_cast<{kernel.signature.pointer}>(&::{kernel.own}))"
-    return f"TORCH_FN(::{kernel.own})"
+        return f"static_cast<{kernel.signature.pointer}>(&::{kernel.own})"
+    return f"&::{kernel.own}"

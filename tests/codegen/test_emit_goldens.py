@@ -1343,18 +1343,17 @@ at::Tensor cpu_fill(at::Tensor& self) {
 }
 
 TORCHEXT_LIBRARY_IMPL(m, DispatchKey::CPU) {
-  m.impl("mul.Tensor", torch_fn<wrapper_mul_Tensor<native::mul, Home::kCPU>>);
-  m.impl("blend", TORCH_FN(cpu_blend));
-  m.impl("mul_.Tensor", TORCH_FN(cpu_mul__Tensor));
-  m.impl("scale", torch_fn<wrapper_scale<native::structured_ufunc_scale_CPU, Home::kCPU>>);
-  m.impl("scale_", torch_fn<wrapper_scale_<native::structured_ufunc_scale_CPU, Home::kCPU>>);
-  m.impl("scale.out", torch_fn<wrapper_scale_out<native::structured_ufunc_scale_CPU, Home::kCPU>>);
-  m.impl("extremes", torch_fn<wrapper_extremes<native::structured_extremes_cpu, Home::kCPU>>);
-  m.impl(
-      "extremes.out", torch_fn<wrapper_extremes_out<native::structured_extremes_cpu, Home::kCPU>>);
-  m.impl("halved", TORCH_FN(cpu_halved));
-  m.impl("halved.out", TORCH_FN(cpu_halved_out));
-  m.impl("fill", TORCH_FN(cpu_fill));
+  m.impl("mul.Tensor", &wrapper_mul_Tensor<native::mul, Home::kCPU>);
+  m.impl("blend", &cpu_blend);
+  m.impl("mul_.Tensor", &cpu_mul__Tensor);
+  m.impl("scale", &wrapper_scale<native::structured_ufunc_scale_CPU, Home::kCPU>);
+  m.impl("scale_", &wrapper_scale_<native::structured_ufunc_scale_CPU, Home::kCPU>);
+  m.impl("scale.out", &wrapper_scale_out<native::structured_ufunc_scale_CPU, Home::kCPU>);
+  m.impl("extremes", &wrapper_extremes<native::structured_extremes_cpu, Home::kCPU>);
+  m.impl("extremes.out", &wrapper_extremes_out<native::structured_extremes_cpu, Home::kCPU>);
+  m.impl("halved", &cpu_halved);
+  m.impl("halved.out", &cpu_halved_out);
+  m.impl("fill", &cpu_fill);
 }
 
 // native_functions.yaml:1: mul.Tensor(Tensor self, Tensor other) -> Tensor
@@ -1406,16 +1405,16 @@ at::Tensor& meta_halved_out(
 }
 
 TORCHEXT_LIBRARY_IMPL(m, DispatchKey::Meta) {
-  m.impl("mul.Tensor", TORCH_FN(meta_mul_Tensor));
-  m.impl("mul_.Tensor", TORCH_FN(meta_mul__Tensor));
-  m.impl("scale", torch_fn<wrapper_scale<meta::structured_scale, Home::kMeta>>);
-  m.impl("scale_", torch_fn<wrapper_scale_<meta::structured_scale, Home::kMeta>>);
-  m.impl("scale.out", torch_fn<wrapper_scale_out<meta::structured_scale, Home::kMeta>>);
-  m.impl("extremes", torch_fn<wrapper_extremes<meta::structured_extremes, Home::kMeta>>);
-  m.impl("extremes.out", torch_fn<wrapper_extremes_out<meta::structured_extremes, Home::kMeta>>);
-  m.impl("halved", TORCH_FN(meta_halved));
-  m.impl("halved.out", TORCH_FN(meta_halved_out));
-  m.impl("swap", TORCH_FN(meta_swap));
+  m.impl("mul.Tensor", &meta_mul_Tensor);
+  m.impl("mul_.Tensor", &meta_mul__Tensor);
+  m.impl("scale", &wrapper_scale<meta::structured_scale, Home::kMeta>);
+  m.impl("scale_", &wrapper_scale_<meta::structured_scale, Home::kMeta>);
+  m.impl("scale.out", &wrapper_scale_out<meta::structured_scale, Home::kMeta>);
+  m.impl("extremes", &wrapper_extremes<meta::structured_extremes, Home::kMeta>);
+  m.impl("extremes.out", &wrapper_extremes_out<meta::structured_extremes, Home::kMeta>);
+  m.impl("halved", &meta_halved);
+  m.impl("halved.out", &meta_halved_out);
+  m.impl("swap", &meta_swap);
 }
 
 #ifdef TORCHEXT_WITH_CUDA
@@ -1466,14 +1465,13 @@ at::Tensor& cuda_halved_out(
 }
 
 TORCHEXT_LIBRARY_IMPL(m, DispatchKey::CUDA) {
-  m.impl("mul.Tensor", torch_fn<wrapper_mul_Tensor<native::mul_cuda, Home::kCUDA>>);
-  m.impl("scale", torch_fn<wrapper_scale<native::structured_ufunc_scale_CUDA, Home::kCUDA>>);
-  m.impl("scale_", torch_fn<wrapper_scale_<native::structured_ufunc_scale_CUDA, Home::kCUDA>>);
-  m.impl(
-      "scale.out", torch_fn<wrapper_scale_out<native::structured_ufunc_scale_CUDA, Home::kCUDA>>);
-  m.impl("halved", TORCH_FN(cuda_halved));
-  m.impl("halved.out", TORCH_FN(cuda_halved_out));
-  m.impl("swap", TORCH_FN(cuda_swap));
+  m.impl("mul.Tensor", &wrapper_mul_Tensor<native::mul_cuda, Home::kCUDA>);
+  m.impl("scale", &wrapper_scale<native::structured_ufunc_scale_CUDA, Home::kCUDA>);
+  m.impl("scale_", &wrapper_scale_<native::structured_ufunc_scale_CUDA, Home::kCUDA>);
+  m.impl("scale.out", &wrapper_scale_out<native::structured_ufunc_scale_CUDA, Home::kCUDA>);
+  m.impl("halved", &cuda_halved);
+  m.impl("halved.out", &cuda_halved_out);
+  m.impl("swap", &cuda_swap);
 }
 #endif // TORCHEXT_WITH_CUDA
 
@@ -1496,11 +1494,9 @@ TORCHEXT_LIBRARY_IMPL(m, DispatchKey::PrivateUse1) {
 }
 
 TORCHEXT_LIBRARY_IMPL(m, DispatchKey::XPU) {
-  m.impl("blend", TORCH_FN(xpu_blend));
-  m.impl("extremes", torch_fn<wrapper_extremes<native::structured_extremes_xpu, Home::kOther>>);
-  m.impl(
-      "extremes.out",
-      torch_fn<wrapper_extremes_out<native::structured_extremes_xpu, Home::kOther>>);
+  m.impl("blend", &xpu_blend);
+  m.impl("extremes", &wrapper_extremes<native::structured_extremes_xpu, Home::kOther>);
+  m.impl("extremes.out", &wrapper_extremes_out<native::structured_extremes_xpu, Home::kOther>);
 }
 
 // native_functions.yaml:19: halves(Tensor(a) self) -> Tensor(a)[]
@@ -1510,7 +1506,7 @@ TORCHEXT_LIBRARY_IMPL(m, DispatchKey::XPU) {
 }
 
 TORCHEXT_LIBRARY_IMPL(m, DispatchKey::CompositeExplicitAutograd) {
-  m.impl("halves", TORCH_FN(compositeexplicitautograd_halves));
+  m.impl("halves", &compositeexplicitautograd_halves);
   m.impl("swap.functional", functional_form_of("goldens::swap", ""));
   m.impl("halves_scatter", scatter_form_of("goldens::halves", ""));
   m.impl("halves_copy", view_copy_of("goldens::halves", ""));
@@ -1523,7 +1519,7 @@ TORCHEXT_LIBRARY_IMPL(m, DispatchKey::CompositeExplicitAutograd) {
 }
 
 TORCHEXT_LIBRARY_IMPL(m, DispatchKey::Batched) {
-  m.impl("halves", TORCH_FN(batched_halves));
+  m.impl("halves", &batched_halves);
 }
 
 TORCHEXT_LIBRARY_IMPL(
@@ -1531,7 +1527,7 @@ TORCHEXT_LIBRARY_IMPL(
     DispatchKey::CompositeImplicitAutograd,
     DispatchKey::FuncTorchBatchedDecomposition,
     DispatchKey::FuncTorchVmapMode) {
-  m.impl("halve", TORCH_FN(wrapper_halve));
+  m.impl("halve", &wrapper_halve);
 }
 
 // native_functions.yaml:26: scale(Tensor self, Scalar factor) -> Tensor
@@ -1566,9 +1562,9 @@ at::Tensor& compositeexplicitautogradnonfunctional_scale_(
 }
 
 TORCHEXT_LIBRARY_IMPL(m, DispatchKey::CompositeExplicitAutogradNonFunctional) {
-  m.impl("scale", TORCH_FN(compositeexplicitautogradnonfunctional_scale));
-  m.impl("scale_", TORCH_FN(compositeexplicitautogradnonfunctional_scale_));
-  m.impl("extremes", TORCH_FN(compositeexplicitautogradnonfunctional_extremes));
+  m.impl("scale", &compositeexplicitautogradnonfunctional_scale);
+  m.impl("scale_", &compositeexplicitautogradnonfunctional_scale_);
+  m.impl("extremes", &compositeexplicitautogradnonfunctional_extremes);
 }
 
 TORCHEXT_LIBRARY_IMPL(m, DispatchKey::CUDA) {
@@ -1874,9 +1870,9 @@ at::Tensor& autograd_mul__Tensor(
 }
 
 TORCHEXT_LIBRARY_IMPL(m, DispatchKey::Autograd) {
-  m.impl("mul.Tensor", TORCH_FN(autograd_mul_Tensor));
-  m.impl("blend", TORCH_FN(autograd_blend));
-  m.impl("mul_.Tensor", TORCH_FN(autograd_mul__Tensor));
+  m.impl("mul.Tensor", &autograd_mul_Tensor);
+  m.impl("blend", &autograd_blend);
+  m.impl("mul_.Tensor", &autograd_mul__Tensor);
   m.impl("halves", autograd_not_implemented());
   m.impl("scale", autograd_not_implemented());
   m.impl("scale_", autograd_not_implemented());

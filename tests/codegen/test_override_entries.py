@@ -60,7 +60,7 @@ def test_its_kernels_are_registered_apart_from_the_librarys_own(out):
     assert (
         """\
 TORCHEXT_OVERRIDE_IMPL(m, "aten", DispatchKey::CPU) {
-  m.impl("aten::add.Tensor", TORCH_FN(::lib::native::my_add));
+  m.impl("aten::add.Tensor", &::lib::native::my_add);
 }
 """
         in text
@@ -76,7 +76,7 @@ TORCHEXT_OVERRIDE_IMPL(m, "aten", DispatchKey::CPU) {
     assert (
         """\
 TORCHEXT_LIBRARY_IMPL(m, DispatchKey::CPU) {
-  m.impl("add.Tensor", TORCH_FN(cpu_add_Tensor));
+  m.impl("add.Tensor", &cpu_add_Tensor);
 }
 """
         in text

@@ -120,8 +120,8 @@ def unfolded(text: str) -> str:
 
 def _name_of(payload: str) -> str:
     """The name of the generated function that is registered."""
-    match = re.match(r"(?:TORCH_FN\(|torch_fn<)(::)?(\w+)", spelling(payload))
-    return match.group(2) if match and not match.group(1) else ""
+    match = re.match(r"&(\w+)", spelling(payload))
+    return match.group(1) if match else ""
 
 
 def _only_returns(text: str, payload: str) -> bool:
@@ -181,15 +181,15 @@ def _registration(
     payload: str, wrappers: dict[str, tuple[str, Function, Wrapper, str]], needs_cuda: bool
 ) -> Registration:
     text = spelling(payload)
-    if match := re.fullmatch(r"TORCH_FN\(::([\w:]+)\)", text):
+    if match := re.fullmatch(r"&::([\w:]+)", text):
         return Registration(match.group(1), None, None, needs_cuda)
-    if match := re.fullmatch(r"TORCH_FN\(static_cast<(.*)>\(&::([\w:]+)\)\)", text):
+    if match := re.fullmatch(r"static_cast<(.*)>\(&::([\w:]+)\)", text):
         return Registration(match.group(2), match.group(1), None, needs_cuda)
-    match = re.fullmatch(r"TORCH_FN\((\w+)\)|torch_fn<(\w+)<(.*)>>", text)
+    match = re.fullmatch(r"&(\w+)(?:<(.*)>)?", text)
     assert match, f"neither a kernel nor a wrapper: {payload}"
-    template, function, wrapper, call = wrappers[match.group(1) or match.group(2)]
+    template, function, wrapper, call = wrappers[match.group(1)]
     parameters = [parameter.split()[-1] for parameter in template.split(", ")] if template else []
-    varying = dict(zip(parameters, _split(match.group(3) or ""), strict=True))
+    varying = dict(zip(parameters, _split(match.group(2) or ""), strict=True))
     if varying.get("kHome") == "Home::kCPU":
         wrapper = Wrapper(frozenset(), None)
     if kernel := varying.get("kKernel"):

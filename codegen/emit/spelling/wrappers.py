@@ -52,9 +52,7 @@ def registered(namespace: str, wrapper: WrapperPlan, key: str) -> str:
     """What is registered for a key in the place of one of a function's kernels."""
     kernel = next(kernel for kernel in wrapper.kernels if kernel.key == key)
     values = [varying.value for varying in _varying(namespace, wrapper, kernel)]
-    return (
-        f"torch_fn<{wrapper.name}<{', '.join(values)}>>" if values else f"TORCH_FN({wrapper.name})"
-    )
+    return f"&{wrapper.name}<{', '.join(values)}>" if values else f"&{wrapper.name}"
 
 
 def _varying(namespace: str, wrapper: WrapperPlan, kernel: KernelPlan) -> Iterator[_Varying]:

@@ -3,16 +3,18 @@
 // Registration of one operator library: everything or nothing, and never an exception out of a
 // static initialiser. Every generated registration goes through the one OperatorLibrary of its
 // shared object, which TORCHEXT_DEFINE_LIBRARY defines.
+//
+// Kernels are registered by pointers, and not by TORCH_FN, for each of which the compiler makes a
+// boxed kernel of its own: by pointers all of one signature share one, and registrations compile in
+// less than half of the time. An unboxed call jumps once more, to where the pointer says.
 #pragma once
 
 #include <exception>
 #include <initializer_list>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
-#include <c10/core/CompileTimeFunctionPointer.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 #include <torchext/generated/quiet_override.h>
@@ -23,11 +25,6 @@ namespace torchext {
 inline namespace v1 {
 
 using c10::DispatchKey;
-
-/// TORCH_FN of an instance of a template, which has commas.
-template <auto kFunction>
-constexpr c10::CompileTimeFunctionPointer<std::remove_pointer_t<decltype(kFunction)>, kFunction>
-    torch_fn{};
 
 /// What one shared object registers in one namespace. Not thread-safe: it is filled by static
 /// initialisers, which run under the loader's lock.

@@ -9,7 +9,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torchext/generated/operator.h>
 
-#include <tuple>
 #include <utility>
 
 namespace torchext {
@@ -39,8 +38,13 @@ Result Operator<Self, Result(Arguments...)>::redispatch(
 /// Instantiated for operators, defines their functions.
 template <typename... Operators>
 struct DefinitionsOf {
-  static auto functions() {
-    return std::make_tuple(&Operators::call..., &Operators::redispatch...);
+  using Function = void (*)();
+
+  static const Function* functions() {
+    static const Function all[] = {
+        reinterpret_cast<Function>(&Operators::call)...,
+        reinterpret_cast<Function>(&Operators::redispatch)...};
+    return all;
   }
 };
 
