@@ -322,7 +322,9 @@ _RULES = """\
 
 What setup.py names in `OpLibrary(..., cpu_capabilities=["*_loops.cpp"])` is compiled once for the
 processor that everybody has, for AVX2 and for AVX-512, and a kernel calls what this machine runs
-best: chosen as ATen chooses its own, `ATEN_CPU_CAPABILITY` included.
+best: chosen as ATen chooses its own, `ATEN_CPU_CAPABILITY` included. The same files are compiled
+for expressions. `TORCHEXT_CPU_CAPABILITIES=native` builds for the machine at hand alone, in about a
+third of the time; `"DEFAULT AVX2"`, for these.
 
 ```cpp
 // scale.h

@@ -10,8 +10,10 @@ import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Optimisation takes longer to compile than the tests gain by it.
+# Optimisation takes longer to compile than the tests gain by it, and expressions of several hundred
+# functions once for each instruction set: tests/build has all of them.
 UNOPTIMISED = "-O0"
+QUICK = {"CXXFLAGS": UNOPTIMISED, "TORCHEXT_CPU_CAPABILITIES": "native"}
 
 
 def build_and_load(sources: Path, library: str):
@@ -21,12 +23,15 @@ def build_and_load(sources: Path, library: str):
     return torchext.load_library(build(sources) / library)
 
 
-def build(sources: Path) -> Path:
-    """Build the project in a folder, without loading anything; returns where its libraries are."""
+def build(sources: Path, **variables: str) -> Path:
+    """Build the project in a folder, without loading anything; returns where its libraries are.
+
+    `variables` of the environment stand before those that make builds quick.
+    """
     folder = ROOT / "build" / "tests" / sources.name
     # copytree keeps modification times, so that ninja sees what is unchanged.
     shutil.copytree(sources, folder, dirs_exist_ok=True)
-    environment = {"CXXFLAGS": UNOPTIMISED, **os.environ, "PYTHONPATH": _python_path()}
+    environment = {**QUICK, **os.environ, **variables, "PYTHONPATH": _python_path()}
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
     result = subprocess.run(
         command, check=False, cwd=folder, env=environment, capture_output=True, text=True

@@ -2,15 +2,11 @@
 """What operators that are expressions compute, and in which dtypes and layouts, beside torch's."""
 
 import itertools
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
 import written_with_torch as written
 from every_path import PATHS
-from library_build import ROOT
 from torch.testing import assert_close, make_tensor
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -218,39 +214,6 @@ def test_a_dtype_that_no_expression_takes_is_refused_by_name(pointwisetest):
         pointwisetest.same(torch.ones(2, dtype=torch.complex64))
     with pytest.raises(NotImplementedError, match="pointwisetest::wrapped: .* for Bool"):
         pointwisetest.wrapped(torch.ones(2, dtype=torch.bool), torch.ones(2, dtype=torch.bool))
-
-
-LIBRARY = ROOT / "build" / "tests" / "pointwisetest" / "pointwisetest_library.so"
-OF_ALL_CAPABILITIES = """
-import sys, torch, torchext
-ops = torchext.load_library(sys.argv[1])
-torch.manual_seed(3)
-for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
-    x, y, z = (torch.randn(3, 70).to(dtype) for _ in range(3))
-    results = [ops.swiglu(x, y), ops.affine(x, y, z), ops.huber(x, y), *ops.rotate(x, y, z)]
-    print(*(r.double().sum().item() for r in results))
-print(torch.backends.cpu.get_cpu_capability())
-"""
-
-
-@pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
-    reason="this processor has no vectors of AVX2",
-)
-def test_instruction_sets_agree(pointwisetest):
-    found = {}
-    for capability in ("default", "avx2", torch.backends.cpu.get_cpu_capability().lower()):
-        command = [sys.executable, "-c", OF_ALL_CAPABILITIES, LIBRARY]
-        environment = {**os.environ, "ATEN_CPU_CAPABILITY": capability}
-        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-        result = subprocess.run(
-            command, check=True, env=environment, capture_output=True, text=True, timeout=300
-        )
-        *lines, chosen = result.stdout.splitlines()
-        assert chosen.lower() == capability
-        found[capability] = torch.tensor([[float(word) for word in line.split()] for line in lines])
-    for values in found.values():
-        assert_close(values, found["default"], rtol=1e-3, atol=1e-2)
 
 
 def test_integers_are_not_computed_as_floats(pointwisetest):

@@ -2,9 +2,6 @@
 """What operators of rows return: against torch's own in double precision, rounded once."""
 
 import itertools
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -230,45 +227,6 @@ def test_forms(rowstest):
     again = x.clone()
     assert rowstest.softmax_(again) is again
     compare(again, expected)
-
-
-OF_ALL_CAPABILITIES = """
-import sys, torch, torchext
-from rows_with_torch import FLOATS, WITH_TORCH, arguments_of, as_tuple
-ops = torchext.load_library(sys.argv[1])
-found = []
-for name in WITH_TORCH:
-    for dtype in FLOATS:
-        for length in (5, 70, 20_000):
-            found += as_tuple(getattr(ops, name)(*arguments_of(name, (3,), length, dtype)))
-torch.save(found, sys.argv[2])
-print(torch.backends.cpu.get_cpu_capability())
-"""
-
-
-@pytest.mark.skipif(
-    torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
-    reason="this processor has no vectors of AVX2",
-)
-def test_instruction_sets_agree(rowstest, tmp_path):
-    found = {}
-    for capability in ("default", "avx2", torch.backends.cpu.get_cpu_capability().lower()):
-        path = tmp_path / capability
-        command = [sys.executable, "-c", OF_ALL_CAPABILITIES, LIBRARY, path]
-        environment = {**os.environ, "ATEN_CPU_CAPABILITY": capability}
-        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-        result = subprocess.run(
-            command, check=True, env=environment, capture_output=True, text=True, timeout=300
-        )
-        assert result.stdout.strip().lower() == capability
-        found[capability] = torch.load(path)
-    for values in found.values():
-        assert len(values) == len(found["default"]) > 100
-        for own, other in zip(values, found["default"]):
-            exact = own.dtype in (torch.float32, torch.float64)
-            torch.testing.assert_close(
-                own, other, **({"rtol": 1e-5, "atol": 1e-5} if exact else {})
-            )
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -126,6 +126,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         prepared.libraries = [*library.libraries, *self.platform.torch_libraries]
         # in the command, so that another version's headers compile everything, however old they are
         macros = [("TORCHEXT_BUILT_BY", torchext.__version__)]
+        macros += platforms.without_cpu_capabilities()
         if self.cuda.home:
             prepared.libraries += self.platform.cuda_libraries
             macros.append(("TORCHEXT_WITH_CUDA", None))

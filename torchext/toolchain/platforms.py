@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from dataclasses import dataclass
@@ -85,14 +86,44 @@ _CAPABILITIES = {
 }
 
 
-def cpu_capabilities(machine: str = platform.machine()) -> dict[str, tuple[str, ...]]:
-    """Return the compiler's flags for each instruction set of a machine like this one."""
+def cpu_capabilities(
+    machine: str = platform.machine(), chosen: str | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Return the compiler's flags for each instruction set of a machine like this one.
+
+    `chosen`, or TORCHEXT_CPU_CAPABILITIES where it is not given, says which: names that ATen gives
+    them, between spaces, or `native`, the one that it chooses here.
+    """
+    if chosen is None:
+        chosen = os.environ.get("TORCHEXT_CPU_CAPABILITIES", "")
+    if chosen == "native":
+        chosen = _native()
     has_vectors = machine.lower() in ("x86_64", "amd64")
+    known = [name for name in _CAPABILITIES if name == "DEFAULT" or has_vectors]
+    names = chosen.upper().split() or known
+    if unknown := [name for name in names if name not in known]:
+        raise SystemExit(
+            f"error: TORCHEXT_CPU_CAPABILITIES names {', '.join(unknown)}; on this machine there "
+            f"are {', '.join(known)}, and native"
+        )
     return {
         name: (*flags, *_VECTOR_FLAGS, f"-DCPU_CAPABILITY={name}", f"-DCPU_CAPABILITY_{name}")
         for name, flags in _CAPABILITIES.items()
-        if name == "DEFAULT" or has_vectors
+        if name in names
     }
+
+
+def _native() -> str:
+    import torch
+
+    found = torch.backends.cpu.get_cpu_capability()
+    return found if found in _CAPABILITIES else "DEFAULT"
+
+
+def without_cpu_capabilities() -> list[tuple[str, None]]:
+    """Return the macros that say which instruction sets are not built for."""
+    built = cpu_capabilities()
+    return [(f"TORCHEXT_WITHOUT_{name}", None) for name in _CAPABILITIES if name not in built]
 
 
 def current(name: str = sys.platform) -> Platform:
