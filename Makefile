@@ -70,16 +70,16 @@ demo: build
 PYTEST := $(BIN)/python -m pytest --timeout=900 -o timeout_func_only=true --numprocesses=2 \
     --no-loadscope-reorder
 
-# These build whole projects, check whole libraries, or compile program after program.
-SLOW := $(addprefix tests/,adversary aoti build checks fuzz leaks upstream)
 # CUDA kernels on the host: the test device has them from then on, for nobody else's tests.
 ON_HOST := $(addprefix tests/,cuda cuda_on_host)
 test: build
-	$(PYTEST) $(addprefix --ignore=,$(SLOW) $(ON_HOST)) tests
-	$(PYTEST) $(ON_HOST)
+	$(PYTEST) -m 'not slow' $(addprefix --ignore=,$(ON_HOST)) tests
+	$(PYTEST) -m 'not slow' $(ON_HOST)
 
+# tests/conftest.py says which are slow.
 test-slow: build
-	$(PYTEST) $(SLOW)
+	$(PYTEST) -m slow $(addprefix --ignore=,$(ON_HOST)) tests
+	$(PYTEST) -m slow $(ON_HOST)
 	$(BIN)/python -m torchext.testing.cuda_on_host torchext
 
 # PyTorch's own operators, mirrored and compared with aten's; about half an hour on two cores.

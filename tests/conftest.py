@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How tests are spread over processes: a folder stays in one, where it builds its library."""
+"""Which tests are slow, and how tests are spread over processes: a folder stays in one, where it
+builds its library."""
 
 from pathlib import Path
 
@@ -8,14 +9,24 @@ import pytest
 HERE = Path(__file__).parent
 # These take minutes each: begun first, they leave no process idle at the end.
 LONGEST = ("adversary", "build", "checks", "codegen", "upstream", "fuzz")
+# These build whole projects, check whole libraries, or compile program after program: all of it is
+# for `make test-slow`, as is a test elsewhere that is marked so.
+SLOW = ("adversary", "aoti", "build", "checks", "fuzz", "leaks", "upstream")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: _place(item.path))
+    for item in items:
+        if _folder(item.path) in SLOW:
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: _place(_folder(item.path)))
 
 
-def _place(path: Path) -> int:
-    folder = path.relative_to(HERE).parts[0] if HERE in path.parents else ""
+def _folder(path: Path) -> str:
+    return path.relative_to(HERE).parts[0] if HERE in path.parents else ""
+
+
+def _place(folder: str) -> int:
     return LONGEST.index(folder) if folder in LONGEST else len(LONGEST)
 
 

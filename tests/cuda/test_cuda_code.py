@@ -142,6 +142,7 @@ def test_flags_that_choose_architectures_give_way(nvdisasm, tmp_path):
     assert [kernel.kernel for kernel in cuda_code.read([code], nvdisasm)] == ["f"]
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_table_of_a_library(nvdisasm, tmp_path):
     out = tmp_path / "out.json"
     words = ["torchext.testing.cuda_code", "torchext", "--architectures", "90"]

@@ -13,6 +13,7 @@ from library_build import build
 import torchext
 from torchext.testing import check, cuda_on_host
 
+pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
