@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..cpp import names as cpp_names
-from ..fused.dtypes import Category, compared
+from ..fused.dtypes import Category, Dtype, compared
 from ..fused.entries import Expressions
 from ..fused.extents import extents
 from ..fused.functions import functions, joins_conditions, pieces
@@ -65,8 +65,6 @@ def fused_plan(
     exponents = _exponents(expressions)
     known = _known(expressions, conditions)
     before = {one.tree for one in (*shared, *conditions)} | known
-    # What a derivative compares was computed in this dtype where the operator was.
-    comparisons = () if expressions.is_derivative else compared(expressions.results, kinds)
     return FusedPlan(
         struct=cpp_names.expression_name(form),
         inputs=inputs,
@@ -79,10 +77,11 @@ def fused_plan(
         known=known,
         dtypes=expressions.dtypes,
         common=expressions.common,
-        compared=tuple(d for d in comparisons if set(d.tensors) - (expressions.of_rows or set())),
+        compared=tuple(_comparisons(expressions)),
         range=least_and_largest,
         exponents=tuple(i for i, number in enumerate(shared) if number.tree in exponents),
         has_negative_power=any(isinstance(e, Number) and e.value < 0 for e in exponents),
+        computes_numbers=_computes_numbers(expressions, before),
         types=_types(expressions),
         mask=label(expressions.mask) if expressions.mask else None,
         functions=tuple(_functions(kernels, structured)),
@@ -153,6 +152,28 @@ def _numbers(expressions: Expressions) -> Iterator[str]:
 def _exponents(expressions: Expressions) -> set[Tree]:
     calls = [part for part in in_order(*expressions.results) if isinstance(part, Call)]
     return {call.arguments[1] for call in calls if call.function == "**"}
+
+
+def _comparisons(expressions: Expressions) -> Iterator[Dtype]:
+    # What a derivative compares was computed in this dtype where the operator was.
+    if not expressions.is_derivative:
+        for dtype in compared(expressions.results, expressions.kinds):
+            if set(dtype.tensors) - (expressions.of_rows or set()):
+                yield dtype
+
+
+def _computes_numbers(expressions: Expressions, before: set[Tree]) -> bool:
+    return any(
+        not (dtype.tensors or dtype.is_bool or dtype.cast) and _is_computed(tree, before)
+        for tree, dtype in zip(expressions.results, expressions.dtypes, strict=True)
+    )
+
+
+def _is_computed(tree: Tree, before: set[Tree]) -> bool:
+    """Whether elements are computed, and not only chosen of what is computed before them."""
+    if isinstance(tree, Choice) and tree not in before:
+        return _is_computed(tree.then, before) or _is_computed(tree.other, before)
+    return isinstance(tree, Call) and tree not in before
 
 
 def _in_pieces(expressions: Expressions, places: tuple[Place, ...]) -> Expressions:

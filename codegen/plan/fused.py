@@ -89,6 +89,7 @@ class FusedPlan:
     range: tuple[int, int]  # the least and the largest integer that is written out
     exponents: tuple[int, ...]  # which of the numbers are those of powers
     has_negative_power: bool  # by an exponent that is written out
+    computes_numbers: bool  # a result is computed of numbers that tensors only choose
     types: tuple[str, ...]  # the dtypes that it is computed in, names of c10
     mask: str | None  # the parameter that says which results are wanted
     functions: tuple[FusedFunction, ...]

@@ -156,6 +156,7 @@ struct gated_backward {
   static constexpr int64_t least_number = 0, largest_number = 1;
   static constexpr std::array<size_t, 0> exponents = {};
   static constexpr bool has_negative_power = false, has_rows = false;
+  static constexpr bool computes_numbers = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
@@ -217,6 +218,7 @@ struct gated_double_backward {
   static constexpr int64_t least_number = 0, largest_number = 1;
   static constexpr std::array<size_t, 0> exponents = {};
   static constexpr bool has_negative_power = false, has_rows = false;
+  static constexpr bool computes_numbers = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
@@ -292,6 +294,7 @@ struct gated_jvp {
   static constexpr int64_t least_number = 0, largest_number = 1;
   static constexpr std::array<size_t, 0> exponents = {};
   static constexpr bool has_negative_power = false, has_rows = false;
+  static constexpr bool computes_numbers = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
@@ -336,6 +339,7 @@ struct gated {
   static constexpr int64_t least_number = 0, largest_number = 1;
   static constexpr std::array<size_t, 0> exponents = {};
   static constexpr bool has_negative_power = false, has_rows = false;
+  static constexpr bool computes_numbers = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 

@@ -344,6 +344,16 @@ def test_an_integer_that_tensors_do_not_have_is_refused_where_it_is_a_result(poi
     assert_close(pointwisetest.number_where(x.short(), -130)[0], torch.where(x > 0, -130, 2))
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_integers_are_not_computed_in_smaller_ones(pointwisetest, path):
+    """Where tensors only choose, a result has 64 bits, and 200 + 100 is no uint8."""
+    numbers = PATHS[path](lambda x: pointwisetest.number_sum(x, 200))
+    assert numbers(torch.tensor([0, 4, 12])).tolist() == [5, 203, 300]
+    for dtype in (torch.uint8, torch.int16, torch.int32):
+        with pytest.raises(Exception, match="of Long would be computed in (Byte|Short|Int)"):
+            numbers(torch.tensor([0, 4, 12], dtype=dtype))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_quotients_that_overflow(pointwisetest, dtype):
     largest, least = torch.finfo(dtype).max, torch.finfo(dtype).smallest_normal

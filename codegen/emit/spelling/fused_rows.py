@@ -27,7 +27,7 @@ static constexpr ::torchext::fused::Place places[] = {$places};
 static constexpr int sizes[] = {$sizes};
 static constexpr bool row_results[] = {$row_results}, may_be_inputs[] = {$may_be_inputs};
 static constexpr bool reads[][inputs] = {$reads};
-static constexpr bool uses_row[][numbers_of_row + 1] = {$uses_row};
+static constexpr size_t numbers_used[] = {$numbers_used}, used_numbers[][$most_used] = {$used};
 static constexpr bool makes[][results] = {$makes};
 static constexpr bool uses_kept[][kept + 1] = {$uses}, keeps[][kept + 1] = {$keeps};
 static constexpr size_t reductions[] = {$counts};
@@ -167,9 +167,9 @@ def members(plan: FusedPlan, rows: RowsPlan) -> list[str]:
         row_results=_bools(rows.row_results),
         may_be_inputs=_bools(rows.may_be_inputs),
         reads=_table(rows, lambda one: (tree in one.reads for tree in inputs)),
-        uses_row=_table(
-            rows, lambda one: (i in one.uses_row for i in range(len(rows.numbers) + 1))
-        ),
+        numbers_used=", ".join(str(len(one.uses_row)) for one in rows.passes),
+        most_used=str(max([1, *(len(one.uses_row) for one in rows.passes)])),
+        used=", ".join(f"{{{', '.join(map(str, one.uses_row))}}}" for one in rows.passes),
         makes=_table(rows, lambda one: (i in one.results for i in range(len(plan.results)))),
         uses=_table(rows, lambda one: (i in one.uses_kept for i in range(len(rows.kept) + 1))),
         keeps=_table(rows, lambda one: (i in one.kept for i in range(len(rows.kept) + 1))),

@@ -26,6 +26,7 @@ struct $struct {
   static constexpr int64_t least_number = $least, largest_number = $largest;
   static constexpr std::array<size_t, $powers> exponents = {$exponents};
   static constexpr bool has_negative_power = $negative, has_rows = $has_rows;
+  static constexpr bool computes_numbers = $computes_numbers;
   using Types = ::torchext::fused::Types<
     $types>;
 
@@ -73,6 +74,7 @@ def struct(namespace: str, op: OperatorPlan, plan: FusedPlan) -> str:
         exponents=", ".join(map(str, plan.exponents)),
         negative="true" if plan.has_negative_power else "false",
         has_rows="true" if plan.rows else "false",
+        computes_numbers="true" if plan.computes_numbers else "false",
         types=", ".join(f"c10::k{name}" for name in plan.types),
         device="static" if plan.rows else "C10_HOST_DEVICE static",
         given="GivenRows" if plan.rows else "Given",

@@ -48,6 +48,7 @@ struct Expression {
   at::ArrayRef<size_t> exponents; // numbers that are
   bool has_negative_power;
   bool has_rows;
+  bool computes_numbers; // in a result, of numbers that tensors only choose
   int64_t least_number;
   int64_t largest_number;
   bool (*takes)(c10::ScalarType dtype);
@@ -70,6 +71,7 @@ constexpr Expression expression() {
       Op::exponents,
       Op::has_negative_power,
       Op::has_rows,
+      Op::computes_numbers,
       Op::least_number,
       Op::largest_number,
       &Op::Types::has,
@@ -273,9 +275,18 @@ inline void check_exact(const Expression& op, const Arguments& arguments) {
           ", the dtype of all its tensors and numbers; convert its tensors before");
     }
   } else if (at::isIntegralType(common, /*includeBool=*/false)) {
-    const bool is_result = std::any_of(op.rules, op.rules + op.results, [&](const Rule& rule) {
+    const Rule* const other = std::find_if(op.rules, op.rules + op.results, [&](const Rule& rule) {
       return !rule.is_bool && dtype_of(rule, arguments) != common;
     });
+    const bool is_result = other != op.rules + op.results;
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        !is_result || !op.computes_numbers,
+        op.name,
+        ": a result of ",
+        dtype_of(*other, arguments),
+        " would be computed in ",
+        common,
+        ", the dtype of all its tensors and numbers; convert its tensors before");
     for (const Number& number : arguments.numbers) {
       const bool is_whole = number.is_integral || (number.real == std::floor(number.real) &&
                                                    std::abs(number.real) < 9e18);

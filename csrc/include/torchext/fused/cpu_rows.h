@@ -190,10 +190,9 @@ class Rows {
   template <size_t index, size_t... term>
   C10_ALWAYS_INLINE void pass(std::index_sequence<term...> terms) {
     Op::template of_row<S>(Pass<index>(), *this, of_row_, holds_);
-    for (size_t i = 0; i < Op::numbers_of_row; ++i) {
-      if (Op::uses_row[index][i]) {
-        row_vectors_[i] = Primitives<V>::number(of_row_[i]);
-      }
+    for (size_t i = 0; i < Op::numbers_used[index]; ++i) {
+      const size_t used = Op::used_numbers[index][i];
+      row_vectors_[used] = Primitives<V>::number(of_row_[used]);
     }
     Block<sizeof...(term)> block;
     begin<index>(block);
