@@ -322,9 +322,11 @@ _RULES = """\
 
 What setup.py names in `OpLibrary(..., cpu_capabilities=["*_loops.cpp"])` is compiled once for the
 processor that everybody has, for AVX2 and for AVX-512, and a kernel calls what this machine runs
-best: chosen as ATen chooses its own, `ATEN_CPU_CAPABILITY` included. The same files are compiled
-for expressions. `TORCHEXT_CPU_CAPABILITIES=native` builds for the machine at hand alone, in about a
-third of the time; `"DEFAULT AVX2"`, for these.
+best: chosen as ATen chooses its own, `ATEN_CPU_CAPABILITY` included. So is the loop of every
+expression. `TORCHEXT_CPU_CAPABILITIES` says for which of `DEFAULT`, `AVX2` and `AVX512` a build
+compiles them, or `native`, the one that torch chooses on this machine: that takes a third of their
+time, and a kernel refuses to run where the processor has none of them. Changing it compiles all
+again.
 
 ```cpp
 // scale.h
@@ -545,9 +547,10 @@ _EXPRESSIONS = """\
 is an operator without a kernel file: what is computed of each element, in one pass over memory.
 From the line follow
 
-- the kernels, for the CPU compiled once for each instruction set (AVX-512, AVX2 and neither; chosen
-  as ATen chooses its own, `ATEN_CPU_CAPABILITY`) from ATen's vectors, for CUDA with accesses of 16
-  bytes; tensors broadcast, and strides are read as they are;
+- the kernels, for the CPU compiled once for each instruction set (AVX-512, AVX2 and neither, or
+  those of `TORCHEXT_CPU_CAPABILITIES`; chosen as ATen chooses its own, `ATEN_CPU_CAPABILITY`) from
+  ATen's vectors, for CUDA with accesses of 16 bytes; tensors broadcast, and strides are read as
+  they are;
 - Meta with symbolic sizes, `vmap`, and the forms, which convert, resize and refuse as ATen's do;
 - derivatives of every order and mode. `swiglu_backward`, `swiglu_double_backward` and `swiglu_jvp`
   are operators too, whose kernels are expressions, derived by the table below. They compute the

@@ -10,8 +10,8 @@ import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# Optimisation takes longer to compile than the tests gain by it, and expressions of several hundred
-# functions once for each instruction set: tests/build has all of them.
+# Optimisation takes longer to compile than the tests gain by it, as do other instruction sets than
+# this machine's: tests/build/test_cpu_capabilities.py has expressions for all of them.
 UNOPTIMISED = "-O0"
 QUICK = {"CXXFLAGS": UNOPTIMISED, "TORCHEXT_CPU_CAPABILITIES": "native"}
 

@@ -15,8 +15,6 @@ from torchext.compat import version
 
 HERE = Path(__file__).parent
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="session")
 def library() -> Path:

@@ -2,15 +2,12 @@
 """What operators of rows return: against torch's own in double precision, rounded once."""
 
 import itertools
-from pathlib import Path
 
 import pytest
 import torch
 from every_path import PATHS
 from rows_with_torch import FLOATS, WITH_TORCH, arguments_of, as_tuple
 
-ROOT = Path(__file__).resolve().parents[2]
-LIBRARY = ROOT / "build" / "tests" / "rowstest" / "rowstest_library.so"
 LENGTHS = [1, 2, 7, 16, 31, 64, 100, 1000, 4099]
 
 

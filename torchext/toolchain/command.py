@@ -75,6 +75,7 @@ class BuildExtension(cpp_extension.BuildExtension):
             return
         self.platform = platforms.current()
         environment.prepare(self.platform)
+        self.capabilities = platforms.cpu_capabilities()
         self._decide_cuda()
         self.is_in_place = bool(self.inplace or self.editable_mode)  # the first is reset below
         self.parallel = None  # ninja compiles side by side; the log is one extension's at a time
@@ -97,6 +98,8 @@ class BuildExtension(cpp_extension.BuildExtension):
         home, reason = self.cuda.home, self.cuda.reason
         on = f"with CUDA kernels ({home})" if home else f"without CUDA kernels ({reason})"
         print(f"building for torch {torch.__version__} {on}", flush=True)
+        if os.environ.get("TORCHEXT_CPU_CAPABILITIES", "").strip():
+            print(f"with CPU vectors for {', '.join(self.capabilities)}", flush=True)
 
     def build_extensions(self) -> None:
         described = self.extensions
@@ -126,7 +129,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         prepared.libraries = [*library.libraries, *self.platform.torch_libraries]
         # in the command, so that another version's headers compile everything, however old they are
         macros = [("TORCHEXT_BUILT_BY", torchext.__version__)]
-        macros += platforms.without_cpu_capabilities()
+        macros += platforms.without_cpu_capabilities(self.capabilities)
         if self.cuda.home:
             prepared.libraries += self.platform.cuda_libraries
             macros.append(("TORCHEXT_WITH_CUDA", None))
@@ -274,7 +277,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         objects: list[str] = []
         sources = [*ext.manifest.vector_sources, *ext.vector_sources]
         if sources:
-            for name, flags in platforms.cpu_capabilities().items():
+            for name, flags in self.capabilities.items():
                 cxx = [*ext.extra_compile_args["cxx"], *flags]
                 made = self._compile(ext, sources, ext.include_dirs, cxx, f"vectors_{name}")
                 objects += made.values()

@@ -22,8 +22,8 @@ class OpLibrary(Extension):
 
     `name` is dotted like a module's ("my_ops._C" becomes my_ops/_C.so). `sources` are files or
     globs (`**` allowed) relative to the setup.py; `.cu` files are left out where CUDA is not built.
-    `cpu_capabilities` are files or globs of C++ that is compiled once for each instruction set, see
-    torchext/cpu_capabilities.h; what they name is none of the `sources`.
+    `cpu_capabilities` are files or globs of C++ that is compiled once for each instruction set that
+    is built for, see torchext/cpu_capabilities.h; what they name is none of the `sources`.
     `extra_compile_args` is {"cxx": [...], "nvcc": [...]}, or one list for both.
     """
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -75,9 +76,9 @@ _LINUX = Platform(
 
 PLATFORMS = {row.name: row for row in (_LINUX,)}
 
-# The instruction sets that a source of vectors is compiled for, by ATen's names and with its flags:
-# the first runs everywhere, and what a machine has is chosen when a kernel runs. Nothing is fused
-# into one rounding that an expression has as two.
+# The instruction sets that a source of vectors may be compiled for, by ATen's names and with its
+# flags: the first runs everywhere, and what a machine has is chosen when a kernel runs. Nothing is
+# fused into one rounding that an expression has as two.
 _VECTOR_FLAGS = ("-ffp-contract=off", "-Wno-unknown-pragmas")
 _CAPABILITIES = {
     "DEFAULT": (),
@@ -89,18 +90,17 @@ _CAPABILITIES = {
 def cpu_capabilities(
     machine: str = platform.machine(), chosen: str | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """Return the compiler's flags for each instruction set of a machine like this one.
+    """Return the compiler's flags for each instruction set to build for on a machine like this.
 
     `chosen`, or TORCHEXT_CPU_CAPABILITIES where it is not given, says which: names that ATen gives
-    them, between spaces, or `native`, the one that it chooses here.
+    them, or `native`, the one that it chooses here. All where it names none.
     """
     if chosen is None:
         chosen = os.environ.get("TORCHEXT_CPU_CAPABILITIES", "")
-    if chosen == "native":
-        chosen = _native()
     has_vectors = machine.lower() in ("x86_64", "amd64")
     known = [name for name in _CAPABILITIES if name == "DEFAULT" or has_vectors]
-    names = chosen.upper().split() or known
+    words = chosen.upper().replace(",", " ").split()
+    names = [_native() if word == "NATIVE" else word for word in words] or known
     if unknown := [name for name in names if name not in known]:
         raise SystemExit(
             f"error: TORCHEXT_CPU_CAPABILITIES names {', '.join(unknown)}; on this machine there "
@@ -120,9 +120,8 @@ def _native() -> str:
     return found if found in _CAPABILITIES else "DEFAULT"
 
 
-def without_cpu_capabilities() -> list[tuple[str, None]]:
+def without_cpu_capabilities(built: Collection[str]) -> list[tuple[str, None]]:
     """Return the macros that say which instruction sets are not built for."""
-    built = cpu_capabilities()
     return [(f"TORCHEXT_WITHOUT_{name}", None) for name in _CAPABILITIES if name not in built]
 
 

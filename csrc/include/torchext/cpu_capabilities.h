@@ -11,8 +11,8 @@
 // What else such a file defines stands in an unnamed namespace: code of one instruction set must not
 // take the place of another's.
 //
-// TORCHEXT_WITHOUT_<name> is defined where a build leaves one out, as TORCHEXT_CPU_CAPABILITIES and the
-// processor say.
+// A build may leave some of them out, as TORCHEXT_CPU_CAPABILITIES says: then TORCHEXT_WITHOUT_<name>
+// is defined.
 #pragma once
 
 #include <ATen/Version.h>
@@ -20,24 +20,13 @@
 
 #include <string>
 
-// What follows is an operand of `?:`, and then what is chosen where there is none.
-#ifdef TORCHEXT_WITHOUT_DEFAULT
-#define TORCHEXT_IF_DEFAULT(chosen)
-#else
-#define TORCHEXT_IF_DEFAULT(chosen) \
-  ::torchext::cpu_capability() == ::torchext::CpuCapability::DEFAULT ? chosen:
+#if !defined(__x86_64__) && !defined(_M_X64)
+#ifndef TORCHEXT_WITHOUT_AVX2
+#define TORCHEXT_WITHOUT_AVX2
 #endif
-#ifdef TORCHEXT_WITHOUT_AVX2
-#define TORCHEXT_IF_AVX2(chosen)
-#else
-#define TORCHEXT_IF_AVX2(chosen) \
-  ::torchext::cpu_capability() == ::torchext::CpuCapability::AVX2 ? chosen:
+#ifndef TORCHEXT_WITHOUT_AVX512
+#define TORCHEXT_WITHOUT_AVX512
 #endif
-#ifdef TORCHEXT_WITHOUT_AVX512
-#define TORCHEXT_IF_AVX512(chosen)
-#else
-#define TORCHEXT_IF_AVX512(chosen) \
-  ::torchext::cpu_capability() == ::torchext::CpuCapability::AVX512 ? chosen:
 #endif
 
 namespace torchext {
@@ -62,9 +51,9 @@ inline CpuCapability cpu_capability() {
 #ifdef TORCHEXT_WITHOUT_DEFAULT
     TORCH_CHECK(
         false,
-        "this library was built for other processors than one of ",
+        "this library was built for other instruction sets than ",
         name,
-        ", as TORCHEXT_CPU_CAPABILITIES said; build it without that");
+        " (TORCHEXT_CPU_CAPABILITIES), which the processor, or ATEN_CPU_CAPABILITY, has chosen");
 #endif
     return CpuCapability::DEFAULT;
   }();
@@ -86,7 +75,26 @@ inline CpuCapability cpu_capability() {
   result name parameters;                                     \
   }
 
+#define TORCHEXT_IF_CAPABILITY(capability, ...) \
+  ::torchext::cpu_capability() == ::torchext::CpuCapability::capability ? &capability::__VA_ARGS__:
+
+// Each is `condition ? address :`, or nothing where there is none; at the end stands the least.
+#ifdef TORCHEXT_WITHOUT_AVX512
+#define TORCHEXT_IF_AVX512(...)
+#else
+#define TORCHEXT_IF_AVX512(...) TORCHEXT_IF_CAPABILITY(AVX512, __VA_ARGS__)
+#endif
+#ifdef TORCHEXT_WITHOUT_AVX2
+#define TORCHEXT_IF_AVX2(...)
+#else
+#define TORCHEXT_IF_AVX2(...) TORCHEXT_IF_CAPABILITY(AVX2, __VA_ARGS__)
+#endif
+#ifdef TORCHEXT_WITHOUT_DEFAULT
+#define TORCHEXT_ELSE(...) nullptr
+#else
+#define TORCHEXT_ELSE(...) &DEFAULT::__VA_ARGS__
+#endif
+
 /// The address of a function, or of a variable, that is for this machine.
-#define TORCHEXT_VECTORIZED(name)                                  \
-  (TORCHEXT_IF_AVX512(&AVX512::name) TORCHEXT_IF_AVX2(&AVX2::name) \
-       TORCHEXT_IF_DEFAULT(&DEFAULT::name) nullptr)
+#define TORCHEXT_VECTORIZED(...) \
+  (TORCHEXT_IF_AVX512(__VA_ARGS__) TORCHEXT_IF_AVX2(__VA_ARGS__) TORCHEXT_ELSE(__VA_ARGS__))
