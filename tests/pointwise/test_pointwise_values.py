@@ -347,11 +347,14 @@ def test_an_integer_that_tensors_do_not_have_is_refused_where_it_is_a_result(poi
 @pytest.mark.parametrize("path", PATHS)
 def test_integers_are_not_computed_in_smaller_ones(pointwisetest, path):
     """Where tensors only choose, a result has 64 bits, and 200 + 100 is no uint8."""
-    numbers = PATHS[path](lambda x: pointwisetest.number_sum(x, 200))
-    assert numbers(torch.tensor([0, 4, 12])).tolist() == [5, 203, 300]
+    numbers = PATHS[path](lambda x, y: pointwisetest.number_sum(x, 200, y))
+    x, small = torch.tensor([0, 4, 12]), torch.tensor([1, 2, 3], dtype=torch.int8)
+    found, twice = numbers(x, small)  # a smaller one beside it is no hindrance
+    assert found.tolist() == [5, 203, 300]
+    assert (twice.tolist(), twice.dtype) == ([2, 4, 6], torch.int8)
     for dtype in (torch.uint8, torch.int16, torch.int32):
         with pytest.raises(Exception, match="of Long would be computed in (Byte|Short|Int)"):
-            numbers(torch.tensor([0, 4, 12], dtype=dtype))
+            numbers(x.to(dtype), x.to(dtype))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

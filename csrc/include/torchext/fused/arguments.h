@@ -275,18 +275,21 @@ inline void check_exact(const Expression& op, const Arguments& arguments) {
           ", the dtype of all its tensors and numbers; convert its tensors before");
     }
   } else if (at::isIntegralType(common, /*includeBool=*/false)) {
-    const Rule* const other = std::find_if(op.rules, op.rules + op.results, [&](const Rule& rule) {
+    const auto is_other = [&](const Rule& rule) {
       return !rule.is_bool && dtype_of(rule, arguments) != common;
-    });
-    const bool is_result = other != op.rules + op.results;
+    };
+    const Rule* const end = op.rules + op.results;
+    const Rule* const of_numbers = std::find_if(
+        op.rules, end, [&](const Rule& rule) { return rule.tensors == 0 && is_other(rule); });
     TORCH_CHECK_NOT_IMPLEMENTED(
-        !is_result || !op.computes_numbers,
+        of_numbers == end || !op.computes_numbers,
         op.name,
         ": a result of ",
-        dtype_of(*other, arguments),
+        dtype_of(*of_numbers, arguments),
         " would be computed in ",
         common,
         ", the dtype of all its tensors and numbers; convert its tensors before");
+    const bool is_result = std::any_of(op.rules, end, is_other);
     for (const Number& number : arguments.numbers) {
       const bool is_whole = number.is_integral || (number.real == std::floor(number.real) &&
                                                    std::abs(number.real) < 9e18);
