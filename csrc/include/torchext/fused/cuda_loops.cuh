@@ -63,7 +63,7 @@ struct alignas(sizeof(T) * width) Pack {
 };
 
 template <typename Op, typename T, int width>
-__global__ void __launch_bounds__(kThreads) dense_kernel(OnDevice<Op, T> call, int64_t n) {
+__global__ void __launch_bounds__(kThreads, 1) dense_kernel(OnDevice<Op, T> call, int64_t n) {
   using V = typename OnDevice<Op, T>::V;
   using P = Pack<T, width>;
   constexpr int results = Op::results, inputs = Op::inputs;
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads) dense_kernel(OnDevice<Op, T> call, i
 }
 
 template <typename Op, typename T, bool casts>
-__global__ void __launch_bounds__(kThreads) strided_kernel(
+__global__ void __launch_bounds__(kThreads, 1) strided_kernel(
     OnDevice<Op, T> call, OffsetCalculator<OnDevice<Op, T>::most> offsets, uint32_t n) {
   using V = typename OnDevice<Op, T>::V;
   constexpr int results = Op::results;

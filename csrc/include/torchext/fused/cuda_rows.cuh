@@ -231,7 +231,7 @@ struct RowOnDevice {
 
 /// The threads of x serve a row; a block of several rows has them in y.
 template <typename Op, typename T, int width, bool is_block>
-__global__ void __launch_bounds__(kThreads) rows_kernel(
+__global__ void __launch_bounds__(kThreads, 1) rows_kernel(
     RowsOnDevice<Op, T> call, OffsetCalculator<RowsOnDevice<Op, T>::most, uint64_t> offsets) {
   using S = at::opmath_type<T>;
   constexpr int results = Op::results;

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""For which dtypes an expression is compiled where `dtypes:` says which a call may have."""
+
+import pytest
+
+from codegen.errors import Errors
+from codegen.fused.operators import lowered
+from codegen.fused.writing import written_operators
+from codegen.spec.load import load_operators
+
+SIXTEEN = ("Half", "BFloat16", "Float")  # and what they are together
+CASES = {
+    # nothing said, integers, and what may be another float
+    "(Tensor x) -> Tensor": {None: None, "[int64, float32]": None, "complex64": None},
+    "(Tensor x, Tensor? w=None) -> Tensor": {
+        "bfloat16": ("BFloat16",),
+        "[float64, bfloat16]": ("BFloat16", "Double"),
+        "[bfloat16, float16]": SIXTEEN,
+        "{x: bfloat16}": None,
+        "{x: bfloat16, w: float16}": SIXTEEN,
+        # beside a float integers decide nothing; alone they are the default dtype
+        "{x: bfloat16, w: [float32, int64]}": ("BFloat16", "Float"),
+        "{x: int64, w: bfloat16}": None,
+        # of each device
+        "{CPU: float64, CUDA: bfloat16}": ("BFloat16", "Double"),
+        "{CPU: float64}": None,
+        "{CPU: {x: float64}, x: bfloat16, w: bfloat16}": ("BFloat16", "Double"),
+    },
+}
+
+
+def entries_of(text, tmp_path):
+    path = tmp_path / "f.yaml"
+    path.write_text(text)
+    errors = Errors()
+    found = lowered("NS", load_operators(path, path.name, errors), [], errors)
+    errors.raise_if_any()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"), [(schema, said) for schema, cases in CASES.items() for said in cases]
+)
+@pytest.mark.parametrize("key", ["pointwise", "rows"])
+def test_dtypes_of_a_call(key, schema, said, tmp_path):
+    own = "x * x * (1 if w is None else w)" if "w" in schema else "x * x"
+    said_so = f"  dtypes: {said}\n" if said else ""
+    found = entries_of(f"- func: f{schema}\n{said_so}  {key}: {own}\n", tmp_path)
+    assert {e.floats for e in found.expressions.values()} == {CASES[schema][said]}
+    assert len(found.expressions) > 2
+    derived = [op for op in found.operators if str(op.name) != "f"]
+    assert all(bool(op.dtypes) == (CASES[schema][said] is not None) for op in derived)
+
+
+def test_forms_have_their_keys_on_the_out_form(tmp_path):
+    text = (
+        "- func: f(Tensor x) -> Tensor\n"
+        "  forms: [f_, f.out]\n  dtypes: bfloat16\n  pointwise: x * x\n"
+    )
+    found = entries_of(text, tmp_path)
+    assert {str(name) for name in found.expressions} > {"f", "f.out", "f_backward"}
+    assert {e.floats for e in found.expressions.values()} == {("BFloat16",)}
+
+
+def test_gradients_of_a_cast_have_its_dtype(tmp_path):
+    text = (
+        "- func: f(Tensor x, Tensor i) -> (Tensor, Tensor)\n"
+        "  dtypes: {x: float16, i: int64}\n"
+        "  rows:\n    - to(x * x, float64)\n    - to(x * x + i[..., None], int8)\n"
+    )
+    found = entries_of(text, tmp_path)
+    floats = {str(name): e.floats for name, e in found.expressions.items()}
+    assert floats["f"] == ("Half",)
+    assert floats["f_backward"] == ("Half", "Double")
+    assert "  dtypes: {grad_output: [float16, float64], x: [float16]}\n" in written_operators(found)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Products of rows, and their derivatives where elements are 0, beside torch.prod's."""
+
+import functools
+
+import pytest
+import torch
+from every_path import PATHS
+from torch.testing import assert_close
+
+# Where no element is 0, one, two, three, and all are.
+ROWS = [
+    [1.5, 2.0, -3.0, 0.5], [0.0, 2.0, -3.0, 0.5], [1.5, 0.0, -3.0, 0.0], [0.0, 0.0, 2.0, 0.0],
+    [0.0, 0.0, 0.0, 0.0],
+]  # fmt: skip
+X = torch.tensor(ROWS, dtype=torch.float64)
+W = torch.tensor([0.7, -1.2, 0.0, 2.0], dtype=torch.float64)
+S = torch.tensor([0.5, -1.0, 2.0, 0.0, 1.0], dtype=torch.float64)
+CALLS = {"product": [(X,), (X[0],), (W,)], "products": [(X, W), (X, W + 1), (X, W, S), (X, X, S)]}
+NESTED = {
+    "reverse": lambda f: torch.func.jacrev(f),
+    "forward": lambda f: torch.func.jacfwd(f),
+    "reverse over reverse": lambda f: torch.func.jacrev(torch.func.jacrev(f)),
+    "forward over reverse": lambda f: torch.func.hessian(f),
+    "reverse over forward": lambda f: torch.func.jacrev(torch.func.jacfwd(f)),
+    "forward over forward": lambda f: torch.func.jacfwd(torch.func.jacfwd(f)),
+}
+
+
+def products(x, w, s=None):
+    scale = torch.ones_like(x[..., :1]) if s is None else s[..., None]
+    rest = torch.ones_like(x) if s is None else scale * w
+    one = x.softmax(-1) * w.prod(-1, keepdim=True) + (x * scale).prod(-1, keepdim=True)
+    return one, (1 - w * x).prod(-1) + rest.prod(-1)
+
+
+WITH_TORCH = {"product": lambda x: x.prod(-1), "products": products}
+SITUATIONS = [(name, index) for name, calls in CALLS.items() for index in range(len(calls))]
+
+
+def total(function, *given):
+    found = function(*given)
+    return sum(r.sin().sum() for r in (found if isinstance(found, tuple) else (found,)))
+
+
+@pytest.mark.parametrize(("name", "index"), SITUATIONS)
+@pytest.mark.parametrize("nested", NESTED)
+def test_derivatives(rowstest, name, index, nested):
+    given = CALLS[name][index]
+    for argument in range(len(given)):
+        found, expected = (
+            NESTED[nested](lambda a, f=f: total(f, *given[:argument], a, *given[argument + 1 :]))(
+                given[argument]
+            )
+            for f in (getattr(rowstest, name), WITH_TORCH[name])
+        )
+        assert_close(found, expected)
+
+
+@pytest.mark.parametrize(("name", "index"), SITUATIONS)
+def test_a_third_derivative(rowstest, name, index):
+    results = []
+    for function in (getattr(rowstest, name), WITH_TORCH[name]):
+        given = [a.clone().requires_grad_() for a in CALLS[name][index]]
+        value = total(function, *given)
+        for _ in range(3):
+            found = torch.autograd.grad(value, given, create_graph=True)
+            value = sum(g.sin().sum() for g in found)
+        results.append(found)
+    assert_close(*results)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(("name", "index"), SITUATIONS)
+def test_values_and_gradients(rowstest, path, name, index):
+    torch._dynamo.reset()
+    results = []
+    for function in (PATHS[path](getattr(rowstest, name)), WITH_TORCH[name]):
+        given = [a.clone().requires_grad_() for a in CALLS[name][index]]
+        value = total(function, *given)
+        results.append((value, *torch.autograd.grad(value, given)))
+    assert_close(*results)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("length", [0, 1, 7, 33, 1000, 5000])
+def test_long_rows(rowstest, dtype, length):
+    torch.manual_seed(length)
+    x = (1 + torch.randn(3, length, dtype=torch.float64) / (length + 1)).to(dtype)
+    results = []
+    for function, kind in (
+        (rowstest.product, dtype),
+        (functools.partial(torch.prod, dim=-1), None),
+    ):
+        given = x.detach().to(kind or torch.float64).requires_grad_()
+        results.append(
+            [
+                r.to(dtype)
+                for r in (function(given), *torch.autograd.grad(function(given).sum(), given))
+            ]
+        )
+    assert_close(
+        *results, rtol=1e-4 if dtype in (torch.float32, torch.float64) else 0.01, atol=1e-4
+    )
