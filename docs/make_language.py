@@ -598,8 +598,10 @@ The dtype is that of an operator of ATen that takes all the tensors and numbers 
 value: `x if mask > 0 else y` has that of x and y. Everything is computed in the dtype of all of
 them together, of float16 and bfloat16 in float32, and rounded once; what is written out is not
 reordered, so that `x - x` stays NaN where x is. Integers and bools are served where the functions
-have them, complex numbers are refused. Every result has the sizes that all tensors broadcast to;
-sizes that do not are an error that names the arguments.
+have them, complex numbers are refused. `dtypes: [bfloat16, float32]` leaves out what no call needs,
+in the loops of all that is derived too, which compile in as much less time: expressions are
+compiled for the floats that it lists and what these are together. Every result has the sizes that
+all tensors broadcast to; sizes that do not are an error that names the arguments.
 
 | function | gradients |
 | --- | --- |
@@ -674,7 +676,7 @@ and torch.compile run the ATen operators of the expression: there an index that 
 row makes NaN, and on CUDA a device-side assertion fails. The gradient of a row that belongs to all
 rows, a weight's, is summed by the kernel, in an order that does not depend on the number of
 threads; where the tensor was broadcast otherwise, or the gradient needs nothing of it, its rows are
-written and then summed. Not yet: `prod`, complex numbers, forms that are structured.
+written and then summed. `prod` is a float. Not yet: complex numbers, forms that are structured.
 
 """
 
@@ -841,7 +843,8 @@ def _functions(of_rows: bool) -> str:
     """The functions of expressions, with the formulas of their gradients."""
     rows = []
     for name, function in functions().items():
-        if function.is_of_rows != of_rows or function.makes_result:
+        is_internal = function.makes_result or function.kind == "given"
+        if function.is_of_rows != of_rows or is_internal:
             continue
         arguments = tuple(map(Name, function.arguments))
         if name == ELEMENT:
@@ -850,7 +853,7 @@ def _functions(of_rows: bool) -> str:
         defaults = dict(zip(function.arguments[known:], function.defaults))
         words = [f"{a}={text(defaults[a])}" if a in defaults else a for a in function.arguments]
         call = f"{name}({', '.join(words)})" if function.is_called else text(Call(name, arguments))
-        lines = [f"`{argument}: {formula}`" for argument, formula in function.formulas.items()]
+        lines = [f"`{name}: {' '.join(text.split())}`" for name, text in function.formulas.items()]
         rows.append(f"| `{call}` | {'<br>'.join(lines)} |")
     return "\n".join(rows)
 

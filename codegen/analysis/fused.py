@@ -10,6 +10,7 @@ from ..cpp import names as cpp_names
 from ..fused.dtypes import Category, Dtype, compared
 from ..fused.entries import Expressions
 from ..fused.extents import extents
+from ..fused.floats import FLOATS
 from ..fused.functions import functions, joins_conditions, pieces
 from ..fused.rows import of_primitives
 from ..fused.tree import (
@@ -32,7 +33,6 @@ from ..plan.kernels import KernelPlan, StructuredPlan
 from ..spec.dtypes import GROUPS
 from .fused_rows import rows_plan
 
-_REAL = ("Half", "BFloat16", *GROUPS["Floating"])
 _WHOLE = GROUPS["Integral"]
 _RUNS = {
     "Meta": Runs.META,
@@ -275,14 +275,16 @@ def _range(expressions: Expressions) -> tuple[int, int]:
 
 
 def _types(expressions: Expressions) -> tuple[str, ...]:
+    if expressions.floats is not None:
+        return expressions.floats
     least = expressions.common.least
     has_rows = expressions.of_rows is not None
     if least == Category.FLOAT or expressions.is_derivative or has_rows:
-        return _REAL
+        return FLOATS
     parts = (part for part in in_order(*expressions.results) if isinstance(part, Call))
     of_bools = all(functions()[part.function].takes_bools for part in parts)
     bools = ("Bool",) if least == Category.BOOL and of_bools else ()
-    return (*_REAL, *_WHOLE, *bools)
+    return (*FLOATS, *_WHOLE, *bools)
 
 
 def _functions(

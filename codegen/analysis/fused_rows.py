@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from ..fused.extents import Extent, extents
-from ..fused.functions import functions, is_condition, is_sum, positions, size_of
+from ..fused.functions import functions, is_condition, is_empty_refused, positions, size_of
 from ..fused.tree import (
     ELEMENT,
     Call,
@@ -123,7 +123,7 @@ class _Rows:
             sizes=sizes,
             row_results=self.row_results,
             may_be_inputs=tuple(map(_may_be_input, self.results)),
-            is_empty_refused=not all(map(is_sum, self.reductions)),
+            is_empty_refused=any(map(is_empty_refused, self.reductions)),
         )
 
     def _indices(self) -> Iterable[Tree]:

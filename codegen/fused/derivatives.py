@@ -21,7 +21,7 @@ from .constants import chosen, computed, joined, negated
 from .extents import Extent, extent, extents
 from .functions import expanded, functions, joined_rows, makes_result, pieces
 from .reading import read
-from .rows import reduced, without
+from .rows import reduced, with_formulas_of_tangents
 from .sums import sum_of
 from .tree import (
     LENGTH,
@@ -41,6 +41,10 @@ from .tree import (
 )
 
 _ALWAYS, _ONE, _ZERO = Number(True), Number(1), Number(0)
+
+
+class NotDifferentiable(Exception):
+    """What would be differentiated says that it is not."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ def tangent(
     result: Tree, tangents: Mapping[str, Tree], known: Arguments = Arguments()
 ) -> Tree | None:
     """The tangent of a result, by those of the arguments that have one; None where it has none."""
-    result = without(result, "row")  # whose formulas are those of gradients
+    result = with_formulas_of_tangents(result)
     of: dict[Tree, Branch] = {}
     slices = slices_of([result])
     for name, value in tangents.items():
@@ -209,6 +213,8 @@ def _add(of: dict[Tree, Branch], part: Tree, value: Branch) -> None:
 def _formula(name: str, index: int) -> Tree | None:
     """The formula for an argument of a function, of the names of its arguments, and `result`."""
     function = functions()[name]
+    if function.kind == "given":
+        raise NotDifferentiable
     text = function.formulas.get(function.arguments[index])
     known = dict.fromkeys((*function.arguments, "grad", "result"), "tensor")
     known[LENGTH] = "int"

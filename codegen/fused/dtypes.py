@@ -29,14 +29,14 @@ from .tree import (
 )
 
 # The dtypes that results are cast to; through those of 16 bits and more a gradient flows back.
-_SMOOTH_CASTS = ("float16", "bfloat16", "float32", "float64")
+SMOOTH_CASTS = {name: SCALAR_TYPES[name] for name in ("float16", "bfloat16", "float32", "float64")}
 _FLOAT8 = ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")
-CASTS = ("uint8", "int8", "int16", "int32", "int64", *_FLOAT8, *_SMOOTH_CASTS)
+CASTS = ("uint8", "int8", "int16", "int32", "int64", *_FLOAT8, *SMOOTH_CASTS)
 
 
 def cast_is_smooth(cast: Cast) -> bool:
     """Whether what is cast has a gradient."""
-    return cast.dtype in _SMOOTH_CASTS
+    return cast.dtype in SMOOTH_CASTS
 
 
 class Category(IntEnum):

@@ -43,6 +43,7 @@ class Expressions:
     of_rows: frozenset[str] | None = None  # what rows have one number of; None: no rows
     mask: str | None = None  # the argument that says which results are wanted
     is_derivative: bool = False  # of floats alone, and of tensors that are
+    floats: tuple[str, ...] | None = None  # of `dtypes:`, in which it is computed; None: in all
 
 
 def key_of(operator: Operator) -> str:

@@ -34,6 +34,8 @@ class Function:
     kind: str = ""
     equals: str = ""  # the expression that is computed in its place
     reduces: str = ""  # how a row is reduced: a name of torchext/fused/rows.h
+    alike: str = ""  # what a reduction is of numbers that are all the same
+    is_symmetric: bool = False  # whether a row's derivative is, as a matrix
     cost: str = ""
     gives: str = ""  # the dtype's category, where the arguments alone do not say it
     takes_bools: bool = False
@@ -119,6 +121,8 @@ def functions() -> dict[str, Function]:
             kind=said["is"],
             equals=said["equals"],
             reduces=said["reduces"],
+            alike=said["alike"],
+            is_symmetric=said["jacobian"] == "symmetric",
             cost=said["cost"],
             takes_bools=said["takes"] == "bools",
             gives=said["gives"],
@@ -128,7 +132,8 @@ def functions() -> dict[str, Function]:
     return found
 
 
-_SAID = ("is", "cpp", "takes", "gives", "equals", "reduces", "cost")  # the other keys are formulas
+# The other keys are formulas.
+_SAID = ("is", "cpp", "takes", "gives", "equals", "reduces", "alike", "jacobian", "cost")
 
 
 def _function(head: ast.expr, formulas: dict[str, str]) -> Function:
@@ -171,7 +176,7 @@ def joins_conditions(tree: Call) -> bool:
     return tree.function in ("and", "or", "not")
 
 
-_SUM = "kSum"
+_SUM, _PRODUCT = "kSum", "kProduct"
 
 
 @functools.cache
@@ -190,8 +195,9 @@ def summed(row: Tree) -> Tree:
     return Call(_named("reduction", _SUM), (row,))
 
 
-def is_sum(call: Call) -> bool:
-    return functions()[call.function].reduces == _SUM
+def is_empty_refused(call: Call) -> bool:
+    """Whether a reduction has no value of a row without elements."""
+    return functions()[call.function].reduces not in (_SUM, _PRODUCT)
 
 
 def expanded(number: Tree, like: Tree) -> Tree:

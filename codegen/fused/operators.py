@@ -14,9 +14,11 @@ from dataclasses import dataclass
 
 from ..errors import Errors
 from ..schema.schema import OperatorName
-from ..spec.model import Derivative, DispatchEntry, Operator
+from ..spec.model import Derivative, DispatchEntry, DtypeRule, Operator
+from .derivatives import NotDifferentiable
 from .derived import derived_operators
 from .entries import MASK, Expressions, expressions_of, key_of, lines_of, made, mask_of
+from .floats import floats_of, rules_of_derived
 from .formula_text import Derived
 
 _COMPOSITE, _EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
@@ -58,26 +60,34 @@ def lowered(
                 found.operators.append(operator)
                 continue
             is_structured = operator.name in delegates
+            of_kernels = by_name[str(operator.structured_delegate)] if is_structured else operator
+            rules = of_kernels.dtypes
+            floats = floats_of(rules, expressions.common, expressions.kinds)
             operator = _with_kernels(operator, is_structured)
-            found.expressions[operator.name] = dataclasses.replace(expressions, operator=operator)
-            if is_structured:
-                out = by_name[str(operator.structured_delegate)]
-                found.expressions[out.name] = found.expressions[operator.name]
+            expressions = dataclasses.replace(expressions, operator=operator, floats=floats)
+            found.expressions[operator.name] = found.expressions[of_kernels.name] = expressions
             if operator.differentiable and operator.func.name.unqualified not in given:
-                derived = derived_operators(
-                    namespace,
-                    operator.func,
-                    expressions.results,
-                    expressions.kinds,
-                    expressions.of_rows,
-                )
                 with errors.about(str(operator.name)):
-                    _add(found, operator, derived, taken, errors)
+                    derived = _derived(namespace, expressions, errors)
+                    _add(found, expressions, rules, derived, taken, errors)
                 if not derived.operators:
                     constant |= {str(operator.name), operator.structured_delegate}
         found.operators.append(operator)
     found.operators[:] = [_without_gradient(op, constant) for op in found.operators]
     return found
+
+
+def _derived(namespace: str, expressions: Expressions, errors: Errors) -> Derived:
+    operator, results = expressions.operator, expressions.results
+    try:
+        return derived_operators(
+            namespace, operator.func, results, expressions.kinds, expressions.of_rows
+        )
+    except NotDifferentiable:
+        message = "its derivatives need one of 'prod' that is not known"
+        hint = "say 'differentiable: False', or give it formulas in derivatives.yaml"
+        errors.add(operator.at(key_of(operator)), message, hint)
+        return Derived()
 
 
 def _without_gradient(operator: Operator, constant: Set[str | None]) -> Operator:
@@ -149,9 +159,15 @@ _SUFFIXES = {
 
 
 def _add(
-    found: Lowered, source: Operator, derived: Derived, taken: set[OperatorName], errors: Errors
+    found: Lowered,
+    source_expressions: Expressions,
+    rules: tuple[DtypeRule, ...],
+    derived: Derived,
+    taken: set[OperatorName],
+    errors: Errors,
 ) -> None:
-    """Take in the operators and formulas that are derived from one."""
+    """Take in the operators and formulas that are derived from one; rules: its `dtypes:`."""
+    source, floats = source_expressions.operator, source_expressions.floats
     key = key_of(source)
     place = source.at(key)
     for new in derived.operators:
@@ -172,13 +188,16 @@ def _add(
             doc=new.doc,
             device_check="NoCheck",
             vmap=None if source.rows else "pointwise",
+            dtypes=rules_of_derived(source, rules, floats, source_expressions.results, new.func),
             locations={key: place},
         )
         mask = MASK if mask_of(new.func) else None
         expressions = made(operator, new.results, mask, bool(source.rows))
-        dtypes = new.dtypes or (expressions.common,) * len(new.results)
         found.expressions[operator.name] = dataclasses.replace(
-            expressions, is_derivative=True, dtypes=dtypes
+            expressions,
+            is_derivative=True,
+            dtypes=new.dtypes or (expressions.common,) * len(new.results),
+            floats=floats_of(operator.dtypes, expressions.common, expressions.kinds),
         )
         found.operators.append(operator)
     found.derivatives.extend(derived.derivatives(place))

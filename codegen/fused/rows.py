@@ -7,7 +7,7 @@ import functools
 from collections.abc import Mapping
 
 from .extents import Extent, extents
-from .functions import computed_as, functions, is_sum, positions
+from .functions import computed_as, functions, positions
 from .reading import read
 from .tree import ELEMENT, LENGTH, Call, Name, Slice, Tree, in_order, replaced, with_parts
 
@@ -66,12 +66,13 @@ def _matched(pattern: Tree, tree: Tree) -> dict[str, Tree] | None:
     return found
 
 
-def without(tree: Tree, kind: str) -> Tree:
-    """The expression by what functions of a kind equal."""
+def with_formulas_of_tangents(tree: Tree) -> Tree:
+    """The expression without functions of rows whose formulas are those of gradients alone."""
     made: dict[Tree, Tree] = {}
     for part in in_order(tree):
         found = with_parts(part, made)
-        if isinstance(found, Call) and functions()[found.function].kind == kind:
+        function = functions()[found.function] if isinstance(found, Call) else None
+        if function is not None and function.kind == "row" and not function.is_symmetric:
             found = _in_its_place(found) or found
         made[part] = found
     return made[tree]
@@ -109,7 +110,14 @@ def _reduced(call: Call, kinds: Mapping[str, str]) -> Tree:
     (row,) = call.arguments
     if extents(kinds, row)[row] is Extent.ELEMENT:
         return call
-    return Call("*", (row, Name(LENGTH))) if is_sum(call) else row
+    alike = _alike(call.function)
+    return row if alike is None else replaced(alike, {"x": row})
+
+
+@functools.cache
+def _alike(name: str) -> Tree | None:
+    text = functions()[name].alike
+    return read(text, {"x": "tensor", LENGTH: "int"}) if text else None
 
 
 def _element(row: Tree, index: Tree, kinds: Mapping[str, str]) -> Tree:

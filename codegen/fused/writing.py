@@ -7,7 +7,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ..spec.model import Derivative, Operator
+from ..spec.dtypes import torch_name
+from ..spec.model import Derivative, DtypeRule, Operator
 from .entries import Expressions
 from .functions import is_condition, makes_result
 from .operators import Lowered
@@ -36,6 +37,8 @@ def _operator(expressions: Expressions) -> Iterator[str]:
     operator: Operator = expressions.operator
     yield f"- func: {operator.func}  # {operator.location.file_line}"
     key = "pointwise" if expressions.of_rows is None else "rows"
+    if operator.dtypes:
+        yield f"  dtypes: {_dtypes(operator.dtypes)}"
     local, results = named(expressions.results, expressions.kinds)
     if local:
         yield "  let:"
@@ -47,6 +50,13 @@ def _operator(expressions: Expressions) -> Iterator[str]:
         yield f"  {key}:"
         yield from (f"    - {_quoted(words)}" for words in (*several, last))
     yield f"  doc: {_quoted(operator.doc)}"
+
+
+def _dtypes(rules: Iterable[DtypeRule]) -> str:
+    """Those of all tensors, or of each."""
+    texts = {rule.argument: f"[{', '.join(map(torch_name, rule.dtypes))}]" for rule in rules}
+    of_each = ", ".join(f"{name}: {dtypes}" for name, dtypes in texts.items())
+    return texts.get(None) or f"{{{of_each}}}"
 
 
 def named(

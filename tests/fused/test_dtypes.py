@@ -21,7 +21,7 @@ OF_CONDITIONS = ("and", "or", "not")
 NUMBERED = sorted(
     n
     for n, f in functions().items()
-    if not f.is_of_rows and n != "softplus" and n not in OF_CONDITIONS
+    if not f.is_of_rows and f.kind != "given" and n != "softplus" and n not in OF_CONDITIONS
 )
 
 

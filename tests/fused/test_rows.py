@@ -26,6 +26,7 @@ EXPRESSIONS = {
     "logsumexp(x * y) - x[i]": Extent.ROW,
     "x / maximum(sqrt(sum(x ** 2)), 0.5)": Extent.ELEMENT,
     "x * s[..., None] - mean(y) * amax(x * w)": Extent.ELEMENT,
+    "prod(x) * s[..., None] + prod(1 - x * y)": Extent.ROW,
     "mean(tanh(x) * s[..., None]) * sum(y)": Extent.ROW,
     "sum((x - mean(y)) ** 2) / n + var(x * y)": Extent.ROW,
     "amin(x) + logsumexp(x + s[..., None] * y)": Extent.ROW,
@@ -64,7 +65,9 @@ def gradients_of(tree, given):
         of_rows |= {"grad"}
         result = result.squeeze(-1) if result.shape[-1] == 1 else result[..., 0]
     grad = torch.randn_like(result)
-    expected = torch.autograd.grad(result, list(leaves.values()), grad, allow_unused=True)
+    expected = [None] * len(wanted)
+    if result.requires_grad:
+        expected = torch.autograd.grad(result, list(leaves.values()), grad, allow_unused=True)
     found = gradients({"grad": tree}, wanted, Arguments(kinds, of_rows))
     return {n: (found[n], value) for n, value in zip(wanted, expected)}, grad
 

@@ -8,6 +8,7 @@ import yaml
 
 from codegen.errors import Errors
 from codegen.fused.entries import expressions_of
+from codegen.fused.floats import floats_of
 from codegen.fused.operators import lowered
 from codegen.fused.reading import read
 from codegen.fused.tree import text
@@ -53,7 +54,9 @@ def test_printed_entries_are_the_derived_ones(spec, tmp_path):
             assert mistake.message.endswith("needs an argument of type Tensor")
             refused.append(str(operator.name))
         else:
-            assert own.results == derived[operator.name].results, operator.name
+            made = derived[operator.name]
+            assert own.results == made.results, operator.name
+            assert floats_of(operator.dtypes, own.common, own.kinds) == made.floats, operator.name
     assert refused == REFUSED.get(spec, [])
     assert any("let" in entry for entry in yaml.safe_load(path.read_text()))
 

@@ -30,6 +30,7 @@ FUNCTIONS = {
     "floor_divide": functools.partial(torch.div, rounding_mode="floor"),
     "hardswish": F.hardswish, "lerp": torch.lerp, "detach": torch.Tensor.detach,
     "broadcast_with": lambda x, like: torch.broadcast_tensors(x, like)[0],
+    "of_cumprods": lambda x, *row: x, "of_cumprods_backward": lambda x, *grad_and_row: x,
 }  # fmt: skip
 
 
@@ -45,6 +46,8 @@ OF_ROWS = {
     "mean": lambda x: x.mean(-1, keepdim=True),
     "amax": lambda x: x.amax(-1, keepdim=True),
     "amin": lambda x: x.amin(-1, keepdim=True),
+    "prod": lambda x: x.prod(-1, keepdim=True),
+    "prod_of_others": lambda x: prod_of_others(x),
     "var": lambda x, correction: x.var(-1, correction=correction, keepdim=True),
     "logsumexp": lambda x: x.logsumexp(-1, keepdim=True),
     "argmax": lambda x: x.argmax(-1, keepdim=True),
@@ -55,6 +58,11 @@ OF_ROWS = {
     "expand_as": lambda x, like: x.expand(like.shape),
     ELEMENT: lambda x, index: x.gather(-1, index),
 }
+
+
+def prod_of_others(x):
+    """As the derivative of the sum of what all rows have."""
+    return torch.func.grad(lambda x: x.prod(-1).sum())(x)
 
 
 def as_tensor(value, like):
@@ -89,6 +97,14 @@ def called(name, values, like):
     return function(*(as_tensor(v, like) for v in values))
 
 
+def is_of_numbers(condition, given):
+    """Whether no tensor decides on it, also where a function of a number makes a tensor here."""
+    return not any(
+        isinstance(part, (Name, OfRow, Slice)) and isinstance(given[part.name], torch.Tensor)
+        for part in in_order(condition)
+    )
+
+
 def value_of(tree, given):
     """What an expression is worth for these tensors, by name; of rows, a number that each has one
     of as a last dimension of size 1."""
@@ -109,8 +125,9 @@ def value_of(tree, given):
             made[part] = given[part.name] is None
         elif isinstance(part, Choice):
             condition = made[part.condition]
-            if not isinstance(condition, torch.Tensor):
-                made[part] = made[part.then if condition else part.other]
+            if is_of_numbers(part.condition, given):
+                chosen = bool(condition.all() if isinstance(condition, torch.Tensor) else condition)
+                made[part] = made[part.then if chosen else part.other]
             else:
                 both = (as_tensor(made[p], like) for p in (part.then, part.other))
                 made[part] = torch.where(condition, *both)

@@ -4,6 +4,7 @@ from setuptools import setup
 from torchext.build import BuildExtension, OpLibrary
 
 library = OpLibrary(
-    "rowstest_library", namespace="rowstest", native_functions="native_functions.yaml"
-)
+    "rowstest_library", namespace="rowstest", native_functions="native_functions.yaml",
+    derivatives="derivatives.yaml",
+)  # fmt: skip
 setup(name="rowstest", ext_modules=[library], cmdclass={"build_ext": BuildExtension})

@@ -99,6 +99,12 @@ struct Primitives {
   TORCHEXT_VALUE V detach(V a) {
     return a;
   }
+  TORCHEXT_VALUE V of_cumprods(V others, V /*row*/) {
+    return others;
+  }
+  TORCHEXT_VALUE V of_cumprods_backward(V gradient, V /*grad*/, V /*row*/) {
+    return gradient;
+  }
   TORCHEXT_VALUE V negative(V a) {
     return static_cast<V>(-a);
   }

@@ -17,6 +17,8 @@ template <Reduce how, typename V>
 C10_HOST_DEVICE C10_ALWAYS_INLINE V reduced(V a, V b) {
   if constexpr (how == Reduce::kSum) {
     return Primitives<V>::add(a, b);
+  } else if constexpr (how == Reduce::kProduct) {
+    return Primitives<V>::multiply(a, b);
   } else if constexpr (how == Reduce::kLargest) {
     return Primitives<V>::maximum(a, b);
   } else {
@@ -28,7 +30,16 @@ C10_HOST_DEVICE C10_ALWAYS_INLINE V reduced(V a, V b) {
 template <Reduce how, typename S>
 C10_HOST_DEVICE C10_ALWAYS_INLINE S neutral() {
   constexpr S infinity = std::numeric_limits<S>::infinity();
-  return how == Reduce::kSum ? S(0) : how == Reduce::kLargest ? -infinity : infinity;
+  switch (how) {
+    case Reduce::kSum:
+      return S(0);
+    case Reduce::kProduct:
+      return S(1);
+    case Reduce::kLargest:
+      return -infinity;
+    default:
+      return infinity;
+  }
 }
 
 } // namespace fused

@@ -20,7 +20,7 @@ template <size_t index>
 using Pass = std::integral_constant<size_t, index>;
 
 /// How many numbers become one.
-enum class Reduce { kSum, kLargest, kLeast };
+enum class Reduce { kSum, kProduct, kLargest, kLeast };
 
 /// A reduction of a pass, and the number of the row that it is.
 struct Reduction {

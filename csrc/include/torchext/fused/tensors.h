@@ -217,6 +217,9 @@ struct Functions<Value> {
   static V sum(const V& a) {
     return at::sum(a.tensor(), -1, /*keepdim=*/true);
   }
+  static V prod(const V& a) {
+    return at::prod(a.tensor(), -1, /*keepdim=*/true);
+  }
   static V amax(const V& a) {
     return at::amax(a.tensor(), -1, /*keepdim=*/true);
   }
@@ -249,6 +252,28 @@ struct Functions<Value> {
   /// Where the operators of the expression are differentiated; a tensor of its own, as results are.
   static V detach(const V& a) {
     return a.is_number() ? a : V(a.tensor().detach().clone());
+  }
+
+  /// For each element the product of those before and of those behind it: of a row with zeros, too,
+  /// a function that autograd differentiates, again and again.
+  static V of_cumprods(const V& others, const V& row) {
+    if (row.is_number()) {
+      return others;
+    }
+    const at::Tensor& given = row.tensor();
+    return V(at::mul(before(given), before(given.flip(-1)).flip(-1)));
+  }
+  /// Its gradient, for that of its result.
+  static V of_cumprods_backward(const V& gradient, const V& grad, const V& row) {
+    if (row.is_number()) {
+      return gradient;
+    }
+    const auto both = at::broadcast_tensors({row.tensor(), grad.tensor_beside(row.tensor())});
+    const at::Tensor &given = both[0], &grads = both[1], turned = given.flip(-1);
+    const at::Tensor of_before = at::mul(grads, before(turned).flip(-1));
+    const at::Tensor of_behind = at::mul(grads, before(given)).flip(-1);
+    return V(
+        at::add(before_backward(of_before, given), before_backward(of_behind, turned).flip(-1)));
   }
 
   static V inverse(const V& a) {
@@ -311,6 +336,21 @@ struct Functions<Value> {
   }
 
  private:
+  static at::Tensor one_like(const at::Tensor& row, double value) {
+    auto sizes = row.sym_sizes().vec();
+    sizes.back() = 1;
+    return at::full_symint(sizes, value, row.options());
+  }
+  /// For each element the product of those before it.
+  static at::Tensor before(const at::Tensor& row) {
+    return at::cat({one_like(row, 1), row}, -1).cumprod(-1).slice_symint(-1, 0, -1);
+  }
+  static at::Tensor before_backward(const at::Tensor& grad, const at::Tensor& row) {
+    const at::Tensor longer = at::cat({one_like(row, 1), row}, -1);
+    const at::Tensor given = at::cat({grad, one_like(grad, 0)}, -1);
+    return at::cumprod_backward(given, longer, -1, longer.cumprod(-1)).slice_symint(-1, 1);
+  }
+
   /// Not at::floor_divide, which has no gradient, not even zeros.
   template <typename B>
   static at::Tensor divided(const at::Tensor& a, const B& b) {

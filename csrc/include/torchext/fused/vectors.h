@@ -86,6 +86,12 @@ struct Primitives<at::vec::Vectorized<T>> {
   TORCHEXT_VALUE V detach(V a) {
     return a;
   }
+  TORCHEXT_VALUE V of_cumprods(V others, V /*row*/) {
+    return others;
+  }
+  TORCHEXT_VALUE V of_cumprods_backward(V gradient, V /*grad*/, V /*row*/) {
+    return gradient;
+  }
   TORCHEXT_VALUE V negative(V a) {
     return a.neg();
   }
