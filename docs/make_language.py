@@ -671,9 +671,10 @@ Everything is computed in floating point: `argmax` and `count` return int64, row
 16,777,216 elements. Integers that rows have one of are compared as integers: a kernel refuses one
 that its dtype does not have. (Tensors of elements are compared in the dtype of all: int64 beside
 floats is refused, since large ones would be rounded.) Strides are read as they are where the last
-dimension is dense, results are contiguous. Other devices than the CPU and CUDA, batches of `vmap`
-and torch.compile run the ATen operators of the expression: there an index that is no place of the
-row makes NaN, and on CUDA a device-side assertion fails. The gradient of a row that belongs to all
+dimension is dense, results are contiguous. A batch of `vmap` is one call, whose rows are those of
+all examples. Other devices than the CPU and CUDA and torch.compile run the ATen operators of the
+expression: there an index that is no place of the row makes NaN, and on CUDA a device-side
+assertion fails. The gradient of a row that belongs to all
 rows, a weight's, is summed by the kernel, in an order that does not depend on the number of
 threads; where the tensor was broadcast otherwise, or the gradient needs nothing of it, its rows are
 written and then summed. `prod` is a float. Not yet: complex numbers, forms that are structured.

@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
 from ..errors import Errors, Location, did_you_mean
+from ..fused.entries import Expressions
+from ..fused.functions import size_of
+from ..fused.tree import Name
 from ..plan.library import BatchingExpression, BatchingFact, BatchingRule, BoxedArgument
 from ..schema.schema import OperatorName
 from ..spec.model import Line, Operator
@@ -45,6 +48,18 @@ def batching_rule(
     if form is not None:
         return BatchingRule("out_form_of", form=form)
     return None if operator.func.is_out or _has_kernel(operator) else rule
+
+
+def rows_rule(expressions: Expressions) -> BatchingRule | None:
+    """The rule of an operator that works along rows, which has another row for each example."""
+    if expressions.of_rows is None:
+        return None
+    likes = ((size_of(result), index) for index, result in enumerate(expressions.results))
+    totals = tuple((like.name, index) for like, index in likes if isinstance(like, Name))
+    facts: tuple[BatchingFact, ...] = ()
+    facts += (("of_rows", tuple(sorted(expressions.of_rows))),) if expressions.of_rows else ()
+    facts += (("totals", totals),) if totals else ()
+    return BatchingRule("rows_rule", facts=facts)
 
 
 def served(

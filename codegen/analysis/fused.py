@@ -38,7 +38,6 @@ _RUNS = {
     "Meta": Runs.META,
     "CompositeImplicitAutograd": Runs.COMPOSITE,
     "CompositeExplicitAutograd": Runs.COMPOSITE,
-    "FuncTorchBatchedDecomposition": Runs.COMPOSITE,
     "Autograd": Runs.AUTOGRAD,
 }
 

@@ -28,7 +28,7 @@ from ..plan.library import BatchingRule, OperatorPlan, Plan
 from ..schema.schema import OperatorName
 from ..spec.model import Derivative, Operator
 from .api_names import with_api
-from .batching import batching_rule, served
+from .batching import batching_rule, rows_rule, served
 from .differentiation import AutogradAnalysis
 from .form_tags import FormTags
 from .forms import Forms
@@ -171,6 +171,9 @@ class _OwnOperators:
     ) -> BatchingRule | None:
         """How the operator serves a batch of torch.vmap."""
         rule = batching_rule(operator, group, self.forms.batched(operator), self.errors)
+        source = operator.origin.name if operator.origin else operator.name
+        if not operator.func.is_out and (expressions := self.expressions.get(source)) is not None:
+            rule = rows_rule(expressions) or rule
         forms = (operator, operator.origin, self.functional.of(operator))
         draws = any(form.draws_numbers for form in forms if form)
         keys = {kernel.key for kernel in kernels}

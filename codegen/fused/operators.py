@@ -24,8 +24,6 @@ from .formula_text import Derived
 _COMPOSITE, _EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 _STRUCTURED_KEYS = ("CPU", "CUDA")
 _PLAIN_KEYS = (*_STRUCTURED_KEYS, "Meta", _COMPOSITE)
-# Batches run the composite kernel.
-_ROW_KEYS = (*_PLAIN_KEYS, "FuncTorchBatchedDecomposition")
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ def _structured(out: Operator) -> Operator:
 
 def _with_kernels(operator: Operator, is_structured: bool) -> Operator:
     if operator.rows:
-        dispatch = _dispatch(operator, operator.name.identifier, _keys(_ROW_KEYS, operator))
+        dispatch = _dispatch(operator, operator.name.identifier, _keys(_PLAIN_KEYS, operator))
         return dataclasses.replace(operator, dispatch=dispatch, device_check="NoCheck")
     keys = (_COMPOSITE,) if is_structured else _PLAIN_KEYS
     dispatch = _dispatch(operator, operator.name.identifier, _keys(keys, operator))
@@ -154,7 +152,6 @@ def _dispatch(operator: Operator, name: str, keys: Iterable[str]) -> tuple[Dispa
 _SUFFIXES = {
     "CPU": "cpu", "CUDA": "cuda", "Meta": "meta", "Autograd": "autograd",
     _COMPOSITE: "composite", _EXPLICIT: "composite",
-    "FuncTorchBatchedDecomposition": "composite",
 }  # fmt: skip
 
 
@@ -178,8 +175,8 @@ def _add(
             errors.add(place, message, hint)
             return
         taken.add(name)
-        keys = _ROW_KEYS if source.rows else _PLAIN_KEYS
-        keys = _keys((*keys, "Autograd") if new.is_composite else keys, source)
+        keys = (*_PLAIN_KEYS, "Autograd") if new.is_composite else _PLAIN_KEYS
+        keys = _keys(keys, source)
         operator = Operator(
             location=source.location,
             func=new.func,

@@ -72,6 +72,34 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// With the batch dimension in front of all that the largest tensor of an example has.
+at::Tensor aligned(const Batch& batch, const at::Tensor& tensor, int64_t rank) {
+  at::Tensor physical = batch.front(tensor);
+  for (int64_t dim = tensor.dim(); dim < rank; ++dim) {
+    physical = physical.unsqueeze(1);
+  }
+  return physical;
+}
+
+/// With the batch in front, dimensions that an example's tensor has not could look like its own.
+void check_ranks_written(const BatchedCall& call, int64_t rank) {
+  for (size_t i = 0; i < call.values().size(); ++i) {
+    const c10::Argument& argument = call.schema().arguments()[i];
+    for (const at::Tensor& tensor : tensors_of(call.values()[i])) {
+      TORCH_CHECK(
+          !is_written(argument) || tensor.dim() == rank,
+          call.schema().name(),
+          ": '",
+          argument.name(),
+          "' with shape ",
+          tensor.sym_sizes(),
+          " doesn't match the broadcast shape, which has ",
+          rank,
+          " dimensions");
+    }
+  }
+}
+
 /// Whether the batch dimension would change what dtypes promote to: a logical tensor of no dimension
 /// promotes as scalars do, its physical value no longer.
 bool promotes_otherwise(const Batch& batch, const std::vector<c10::IValue>& values) {
@@ -194,7 +222,7 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
         has_lists_of_ranks(call)) {
       return call_each(call, results);
     }
-    check_written(call, rank);
+    detail::check_ranks_written(call, rank);
     std::vector<c10::IValue> physical;
     for (size_t i = 0; i < call.values().size(); ++i) {
       const bool is_expanded = has_one_shape(call.schema().arguments()[i]);
@@ -202,11 +230,11 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
         if (!call.batch().is_batched(tensor) && !is_expanded) {
           return tensor;
         }
-        return aligned(call.batch(), call.batch().expanded(tensor), rank);
+        return detail::aligned(call.batch(), call.batch().expanded(tensor), rank);
       };
       physical.push_back(detail::map_boxed_tensors(align, call.values()[i]));
     }
-    const auto restore = [&call, rank](const at::Tensor& result) {
+    const auto restore = [&call, rank](const at::Tensor& result, size_t /*place*/) {
       call.check_result(
           result.dim() == rank + 1 && result.sym_size(0) == call.batch().size(), result, "pointwise");
       return result;
@@ -247,33 +275,6 @@ class PointwiseRule final : public BatchingRule<PointwiseRule> {
       }
     }
     return false;
-  }
-
-  /// With the batch in front, dimensions that an example's tensor has not could look like its own.
-  static void check_written(const detail::BatchedCall& call, int64_t rank) {
-    for (size_t i = 0; i < call.values().size(); ++i) {
-      const c10::Argument& argument = call.schema().arguments()[i];
-      for (const at::Tensor& tensor : detail::tensors_of(call.values()[i])) {
-        TORCH_CHECK(
-            !detail::is_written(argument) || tensor.dim() == rank,
-            call.schema().name(),
-            ": '",
-            argument.name(),
-            "' with shape ",
-            tensor.sym_sizes(),
-            " doesn't match the broadcast shape, which has ",
-            rank,
-            " dimensions");
-      }
-    }
-  }
-
-  static at::Tensor aligned(const detail::Batch& batch, const at::Tensor& tensor, int64_t rank) {
-    at::Tensor physical = batch.front(tensor);
-    for (int64_t dim = tensor.dim(); dim < rank; ++dim) {
-      physical = physical.unsqueeze(1);
-    }
-    return physical;
   }
 };
 
@@ -385,7 +386,7 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
     if (rows_of_row_ != nullptr) {
       rows = count.value_or(1) * rows_of_row_(call.values());
     }
-    const auto restore = [&](const at::Tensor& result) {
+    const auto restore = [&](const at::Tensor& result, size_t /*place*/) {
       const c10::SymInt all = batch.size() * rows.value_or(1);
       call.check_result(result.dim() > 0 && result.sym_size(0) == all, result, "leading");
       return rows.has_value() ? result.unflatten_symint(0, {batch.size(), *rows}) : result;
@@ -419,6 +420,101 @@ class LeadingRule final : public BatchingRule<LeadingRule> {
 
   std::vector<std::string> rows_;
   RowsOfRow rows_of_row_;
+};
+
+/// Of an operator along the last dimension: to the rows of an example come those of the others.
+class RowsRule final : public BatchingRule<RowsRule> {
+ public:
+  using BatchingRule::BatchingRule;
+  static constexpr bool kAtOnce = true;
+
+  void run(const detail::BatchedCall& call, torch::jit::Stack& results) const {
+    const int64_t rank = rank_of_rows(call);
+    if (rank == 0 || promotes_otherwise(call)) {
+      return call_each(call, results);
+    }
+    detail::check_ranks_written(call, rank);
+    std::vector<c10::IValue> physical;
+    for (size_t i = 0; i < call.values().size(); ++i) {
+      const std::string& name = call.schema().arguments()[i].name();
+      const int64_t own = is_of_rows(name) ? rank - 1 : rank;
+      const auto align = [&](const at::Tensor& tensor) {
+        return call.batch().is_batched(tensor) || has_total(name) // of which each example has one
+                   ? detail::aligned(call.batch(), call.batch().expanded(tensor), own)
+                   : tensor;
+      };
+      physical.push_back(detail::map_boxed_tensors(align, call.values()[i]));
+    }
+    const auto restore = [&](at::Tensor result, size_t place) {
+      const std::optional<int64_t> total = rank_of_total(call, place);
+      while (total.has_value() && result.dim() > *total + 1) {
+        result = result.squeeze(1); // by which its argument was aligned
+      }
+      const int64_t more = rank - result.dim();
+      const bool has_batch = result.dim() > 0 && result.sym_size(0) == call.batch().size();
+      const bool is_kept = total.has_value() ? result.dim() == *total + 1 : more == 0 || more == -1;
+      call.check_result(is_kept && has_batch, result, "rows");
+      return result;
+    };
+    call.run(physical, restore, results);
+  }
+
+ private:
+  bool is_of_rows(const std::string& name) const {
+    return detail::contains(described().of_rows, name);
+  }
+
+  bool has_total(const std::string& name) const {
+    const auto& totals = described().totals;
+    return std::any_of(
+        totals.begin(), totals.end(), [&](const auto& total) { return total.first == name; });
+  }
+
+  /// The dimensions, without the batch's, of a result that is summed to the size of an argument.
+  std::optional<int64_t> rank_of_total(const detail::BatchedCall& call, size_t place) const {
+    for (const auto& [name, result] : described().totals) {
+      for (size_t i = 0; i < call.values().size(); ++i) {
+        const bool is_like = call.schema().arguments()[i].name() == name;
+        if (is_like && static_cast<size_t>(result) == place && !call.values()[i].isNone()) {
+          return call.values()[i].toTensor().dim();
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// The dimensions that the rows of an example have together; 0 where a tensor has none, which the
+  /// operator refuses.
+  int64_t rank_of_rows(const detail::BatchedCall& call) const {
+    int64_t rank = 1;
+    for (size_t i = 0; i < call.values().size(); ++i) {
+      const bool is_less = is_of_rows(call.schema().arguments()[i].name());
+      for (const at::Tensor& tensor : detail::tensors_of(call.values()[i])) {
+        if (tensor.dim() == 0 && !is_less) {
+          return 0;
+        }
+        rank = std::max(rank, tensor.dim() + is_less);
+      }
+    }
+    return rank;
+  }
+
+  /// Whether a number that an example has one of promotes otherwise than that of a batch: beside
+  /// another dtype of its category.
+  static bool promotes_otherwise(const detail::BatchedCall& call) {
+    std::vector<at::Tensor> given;
+    for (const c10::IValue& value : call.values()) {
+      const std::vector<at::Tensor> tensors = detail::tensors_of(value);
+      given.insert(given.end(), tensors.begin(), tensors.end());
+    }
+    return std::any_of(given.begin(), given.end(), [&](const at::Tensor& number) {
+      const bool is_number = call.batch().is_batched(number) && number.dim() == 0;
+      return is_number && std::any_of(given.begin(), given.end(), [&](const at::Tensor& other) {
+               return other.scalar_type() != number.scalar_type() &&
+                      other.is_floating_point() == number.is_floating_point();
+             });
+    });
+  }
 };
 
 /// The kernel of FuncTorchVmapMode of an operator that draws random numbers and has a kernel of its
@@ -465,11 +561,17 @@ torch::CppFunction leading_rule(
     BatchingCondition condition,
     BatchedOperator op,
     RowsOfRow rows_of_row) {
-  return torch::CppFunction::makeFromBoxedFunctor(std::make_unique<LeadingRule>(
-      std::vector<std::string>(rows.begin(), rows.end()),
-      condition,
-      std::move(op),
-      rows_of_row));
+  return torch::CppFunction::makeFromBoxedFunctor(
+      std::make_unique<LeadingRule>(
+          std::vector<std::string>(rows.begin(), rows.end()),
+          condition,
+          std::move(op),
+          rows_of_row));
+}
+
+torch::CppFunction rows_rule(BatchedOperator op) {
+  return torch::CppFunction::makeFromBoxedFunctor(
+      std::make_unique<RowsRule>(nullptr, std::move(op)));
 }
 
 torch::CppFunction randomness_of_own_rule() {

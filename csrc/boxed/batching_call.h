@@ -264,7 +264,7 @@ class BatchedCall {
   }
 
   /// Calls the operator once on the physical arguments. `restore` gives a result, or a tensor that
-  /// was written to, its batch dimension in front.
+  /// was written to, its batch dimension in front; it is told which result that is.
   template <typename F>
   void run(const std::vector<c10::IValue>& physical, const F& restore, torch::jit::Stack& results)
       const {
@@ -275,8 +275,10 @@ class BatchedCall {
         write_back(tensors_of(values_[i]), tensors_of(physical[i]), restore);
       }
     }
-    const auto logical = [&](const at::Tensor& result) { return batch_.logical(restore(result)); };
     for (size_t i = 0; i < returned.size(); ++i) {
+      const auto logical = [&](const at::Tensor& result) {
+        return batch_.logical(restore(result, i));
+      };
       const std::optional<c10::IValue> written = written_argument(schema_.returns()[i]);
       results.push_back(written.has_value() ? *written : map_boxed_tensors(logical, returned[i]));
     }
@@ -333,7 +335,7 @@ class BatchedCall {
     for (size_t t = 0; t < targets.size(); ++t) {
       const at::Tensor target = batch_.front(targets[t]);
       if (!lie_together(target, computed[t])) {
-        target.copy_(restore(computed[t]));
+        target.copy_(restore(computed[t], schema_.returns().size()));
       }
     }
   }

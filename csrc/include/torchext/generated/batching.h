@@ -28,6 +28,10 @@ struct BatchedOperator {
   // Those with rows of which it asks what is so of a batch only from so many dimensions on, or where
   // each of them is a row alone.
   std::vector<std::pair<std::string, int64_t>> least_ranks = {};
+  // Of an operator along rows: the tensors that rows have one number of, and those whose sizes a
+  // result has, with which result that is.
+  std::vector<std::string> of_rows = {};
+  std::vector<std::pair<std::string, int64_t>> totals = {};
 };
 
 /// What must hold of a call, as an example of the batch sees its arguments, for a rule to serve it.
@@ -67,6 +71,8 @@ torch::CppFunction leading_rule(
     BatchingCondition condition = nullptr,
     BatchedOperator op = {},
     RowsOfRow rows_of_row = nullptr);
+
+torch::CppFunction rows_rule(BatchedOperator op = {});
 
 torch::CppFunction randomness_of_own_rule();
 
