@@ -15,6 +15,7 @@ from .dtypes import Dtype, dtype_of, needed_for_all
 from .extents import Extent, extents
 from .functions import computed, joins, makes_result, size_of
 from .reading import KINDS, Mistake, names_of_rows, read
+from .rows import with_guarded_elements
 from .tree import LENGTH, Name, OfRow, Slice, Tree, in_order, names, parts
 
 MASK = "output_mask"  # the argument that says which of several results are wanted
@@ -179,7 +180,7 @@ def made(
 ) -> Expressions:
     """The expressions of an operator whose arguments they fit."""
     kinds = kinds_of(operator.func) | ({LENGTH: "int"} if has_rows else {})
-    trees = with_known_apart(trees, kinds)
+    trees = with_known_apart(with_guarded_elements(trees, kinds) if has_rows else trees, kinds)
     dtypes = tuple(dtype_of(tree, kinds) for tree in trees)
     common = needed_for_all(trees, kinds)
     named = frozenset(part.name for part in in_order(*trees) if isinstance(part, OfRow))

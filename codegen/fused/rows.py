@@ -4,12 +4,25 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from .extents import Extent, extents
 from .functions import computed_as, functions, positions
 from .reading import read
-from .tree import ELEMENT, LENGTH, Call, Name, Slice, Tree, in_order, replaced, with_parts
+from .tree import (
+    ELEMENT,
+    LENGTH,
+    Call,
+    Choice,
+    Name,
+    Number,
+    Slice,
+    Tree,
+    exchanged,
+    in_order,
+    replaced,
+    with_parts,
+)
 
 
 def of_primitives(tree: Tree, kinds: Mapping[str, str]) -> Tree:
@@ -64,6 +77,42 @@ def _matched(pattern: Tree, tree: Tree) -> dict[str, Tree] | None:
         elif one != other:
             return None
     return found
+
+
+def with_guarded_elements(trees: Iterable[Tree], kinds: Mapping[str, str]) -> tuple[Tree, ...]:
+    """Expressions in which an element that a condition on its index guards is a number without it:
+    in `0 if i < 0 else w[i] * x` it is `(0 if i < 0 else w[i])`, so that nothing that is derived of
+    the product has it elsewhere."""
+    results = tuple(trees)
+    extent = extents(kinds, *results)
+    made: dict[Tree, Tree] = {}
+    for part in in_order(*results):
+        made[part] = with_parts(part, made)
+        if isinstance(part, Choice) and extent[part.condition] is not Extent.ELEMENT:
+            made[part] = _guarded(made[part])
+    return tuple(made[tree] for tree in results)
+
+
+def _guarded(choice: Tree) -> Tree:
+    assert isinstance(choice, Choice)
+    condition, branches = choice.condition, []
+    for branch, is_then in ((choice.then, True), (choice.other, False)):
+        values: dict[Tree, Tree] = {}
+        for part in in_order(branch):
+            if isinstance(part, Choice) and part.condition == condition:
+                values[part] = part  # in which it is guarded already
+            elif isinstance(part, Call) and part.function == ELEMENT and part != branch:
+                if _is_about(condition, part.arguments[1]):
+                    both = (part, Number(0)) if is_then else (Number(0), part)
+                    values[part] = Choice(condition, *both)
+        branches.append(exchanged(branch, values))
+    return Choice(condition, *branches)
+
+
+def _is_about(condition: Tree, index: Tree) -> bool:
+    """Whether a condition compares an index, and not only what that chooses."""
+    calls = (part for part in in_order(condition) if isinstance(part, Call))
+    return any(call.function != ELEMENT and index in call.arguments for call in calls)
 
 
 def with_formulas_of_tangents(tree: Tree) -> Tree:
