@@ -138,6 +138,20 @@ def test_layer_norm_jvp(shape, dims, affine, moving):
     )
 
 
+@pytest.mark.parametrize("outer", [torch.func.jacrev, torch.func.jacfwd])
+def test_the_tangent_of_layer_norm_has_derivatives(outer):
+    """What was saved has none, and yet follows from the input."""
+    x, moved, weight = sample(3, 4), sample(3, 4, seed=1), sample(4, seed=2)
+    _, *saved = aten.native_layer_norm(x, [4], weight, None, EPS)
+
+    def written(x):
+        rest = x - x.mean(-1, keepdim=True)
+        return rest / (rest.square().mean(-1, keepdim=True) + EPS).sqrt() * weight
+
+    found = outer(lambda x: ops.layer_norm_jvp(x, moved, weight, None, None, None, *saved, [4]))(x)
+    assert_close(found, outer(lambda x: torch.func.jvp(written, (x,), (moved,))[1])(x))
+
+
 @pytest.mark.parametrize(("affine", "given"), AFFINE_AND_SOME)
 @pytest.mark.parametrize(("shape", "dims"), LAYER_SHAPES)
 def test_layer_norm_double_backward(shape, dims, affine, given):

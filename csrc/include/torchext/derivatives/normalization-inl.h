@@ -214,8 +214,14 @@ at::Tensor layer_norm_jvp(
     const at::Tensor& saved_mean,
     const at::Tensor& saved_invstd,
     c10::SymIntArrayRef normalized_shape) {
-  const Normalized normalized =
-      layer_normalized(input_p, saved_mean, saved_invstd, normalized_shape.size());
+  // Both follow from the input, and what was saved has no derivative, which that of a tangent needs:
+  // of it only the epsilon is taken.
+  const auto dims = last_dims(normalized_shape.size());
+  const Tensor mean = input_p.to(saved_mean.scalar_type()).mean(dims, /*keepdim=*/true);
+  const Tensor variance = (input_p - mean).square().mean(dims, /*keepdim=*/true);
+  const Tensor epsilon = (saved_invstd.pow(-2) - variance).detach();
+  const Tensor invstd = (variance + epsilon).rsqrt();
+  const Normalized normalized = layer_normalized(input_p, mean, invstd, normalized_shape.size());
   return to_dtype_of(input_p, affine_jvp(normalized, input_t, weight_p, weight_t, bias_t));
 }
 
