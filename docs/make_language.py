@@ -569,7 +569,8 @@ From the line follow
 Expressions are Python's: `+ - * / % **`, comparisons, `and`, `or`, `not`, `a if c else b`, numbers,
 the arguments (`Tensor`, `Tensor?`, `Scalar`, `float`, `int`, `bool`), the names of `let:`, and the
 functions below. `weight is None` asks for a tensor that may be missing; that, and what is made of
-numbers alone (`1 - beta`), is known once a call, in double precision. A condition that is known so
+numbers alone (`1 - beta`), is known once a call, in double precision, of integers exactly where an
+int64 has them (`2 ** -1` is 0.5). A condition that is known so
 chooses as Python does: what stands in the branch that is not taken is no part of the value, nor of
 a gradient, as in `x if weight is None else x / weight`, and as a part of another condition too,
 `x if weight is None or x > weight else x / weight` (the dtype and whether a result requires

@@ -136,7 +136,7 @@ def shared_value(shared: Shared, parameters: Mapping[str, str]) -> str:
     tree = shared.tree
     if isinstance(tree, Name):
         return parameters[tree.name]
-    type_ = "int64_t" if shared.is_integer else "double"
+    type_ = "fused::Integer" if shared.is_integer else "double"
     made: dict[Tree, str] = {}
     for part in in_order(tree):
         made[part] = _shared_part(part, type_, made, parameters)
@@ -152,7 +152,8 @@ def _shared_part(
     if isinstance(part, Number):
         return f"{space}::number({_literal(part)})"
     if isinstance(part, Choice):
-        return f"({made[part.condition]} ? {made[part.then]} : {made[part.other]})"
+        of = "" if is_condition(part) else type_
+        return f"({made[part.condition]} ? {of}({made[part.then]}) : {of}({made[part.other]}))"
     assert isinstance(part, Call)
     words = ", ".join(made[argument] for argument in part.arguments)
     return f"{space}::{functions()[part.function].cpp}({words})"

@@ -11,6 +11,7 @@
 #include <ATen/native/TypeProperties.h>
 #include <torchext/elementwise.h>
 #include <torchext/fused/call.h>
+#include <torchext/fused/integers.h>
 
 #include <algorithm>
 #include <array>
@@ -114,6 +115,8 @@ Number shared(const T& number) {
   if constexpr (std::is_same_v<T, at::Scalar>) {
     return number.isIntegral(/*includeBool=*/true) ? Number(number.toLong())
                                                    : Number(real_part(number));
+  } else if constexpr (std::is_same_v<T, Integer>) {
+    return number.is_whole ? Number(number.integer) : Number(number.real);
   } else {
     return Number(number);
   }
