@@ -123,7 +123,7 @@ class _Rows:
             sizes=sizes,
             row_results=self.row_results,
             may_be_inputs=tuple(map(_may_be_input, self.results)),
-            is_empty_refused=any(map(is_empty_refused, self.reductions)),
+            is_empty_refused=any(self.row_results) and any(map(is_empty_refused, self.reductions)),
         )
 
     def _indices(self) -> Iterable[Tree]:

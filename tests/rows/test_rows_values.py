@@ -160,8 +160,8 @@ def test_an_ignored_index_may_be_no_place_of_the_row(rowstest):
          "rowstest::rms_norm: weight has 4 where the tensors before it have 5"),
         (lambda ns, x: ns.softmax(torch.tensor(1.0)), RuntimeError,
          "rowstest::softmax: input has no dimension, and no rows"),
-        (lambda ns, x: ns.softmax(torch.ones(3, 0)), IndexError,
-         "rowstest::softmax: rows without elements have no largest or least one"),
+        (lambda ns, x: ns.largest(torch.ones(3, 0)), IndexError,
+         "rowstest::largest: rows without elements have no largest or least one"),
         (lambda ns, x: ns.softmax(torch.ones(3, 2, dtype=torch.complex64)), NotImplementedError,
          "rowstest::softmax: not implemented for ComplexFloat"),
         (lambda ns, x: ns.rms_norm(x, eps="small"), RuntimeError, "eps"),
@@ -236,3 +236,15 @@ def test_a_sum_of_the_size_of_another_has_its_own_dtype(rowstest, path):
         expected = (x * y).sum_to_size(1, 3), (x * x).sum_to_size(1, 3)
         assert [r.dtype for r in found] == [r.dtype for r in expected]
         torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("size", [(3, 0), (0, 0), (0, 4)])
+def test_softmax_without_elements_is_torchs(rowstest, path, size):
+    torch._dynamo.reset()
+    results = []
+    for function in (PATHS[path](rowstest.softmax), lambda x: x.softmax(-1)):
+        x = torch.ones(size, requires_grad=True)
+        found = function(x)
+        results.append((found, *torch.autograd.grad(found.sum(), x)))
+    compare(*results)

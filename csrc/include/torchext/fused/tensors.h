@@ -221,10 +221,12 @@ struct Functions<Value> {
     return at::prod(a.tensor(), -1, /*keepdim=*/true);
   }
   static V amax(const V& a) {
-    return at::amax(a.tensor(), -1, /*keepdim=*/true);
+    return is_empty(a) ? one_like(a.tensor(), -std::numeric_limits<double>::infinity())
+                       : at::amax(a.tensor(), -1, /*keepdim=*/true);
   }
   static V amin(const V& a) {
-    return at::amin(a.tensor(), -1, /*keepdim=*/true);
+    return is_empty(a) ? one_like(a.tensor(), std::numeric_limits<double>::infinity())
+                       : at::amin(a.tensor(), -1, /*keepdim=*/true);
   }
   /// NaN where the index is no place of the row, or is missing.
   static V gather(const V& row, const V& index) {
@@ -336,6 +338,10 @@ struct Functions<Value> {
   }
 
  private:
+  /// Whether rows have no element, of which a largest one decides nothing: no result is made of it.
+  static bool is_empty(const V& row) {
+    return row.tensor().sym_size(-1).maybe_as_int() == 0;
+  }
   static at::Tensor one_like(const at::Tensor& row, double value) {
     auto sizes = row.sym_sizes().vec();
     sizes.back() = 1;
