@@ -601,7 +601,8 @@ them together, of float16 and bfloat16 in float32, and rounded once; what is wri
 reordered, so that `x - x` stays NaN where x is. Integers and bools are served where the functions
 have them, complex numbers are refused. `dtypes: [bfloat16, float32]` leaves out what no call needs,
 in the loops of all that is derived too, which compile in as much less time: expressions are
-compiled for the floats that it lists and what these are together. Every result has the sizes that
+compiled for the floats that it lists, for float32 beside 16 bits, and for what these are together;
+for all where a result may have the default dtype. Every result has the sizes that
 all tensors broadcast to; sizes that do not are an error that names the arguments.
 
 | function | gradients |
@@ -678,7 +679,8 @@ expression: there an index that is no place of the row makes NaN, and on CUDA a 
 assertion fails. The gradient of a row that belongs to all
 rows, a weight's, is summed by the kernel, in an order that does not depend on the number of
 threads; where the tensor was broadcast otherwise, or the gradient needs nothing of it, its rows are
-written and then summed. `prod` is a float. Not yet: complex numbers, forms that are structured.
+written and then summed. `prod` is a float, and `prod_of_others`, its gradient, stands in operators that
+say `differentiable: False`. Not yet: complex numbers, forms that are structured.
 
 """
 
@@ -855,7 +857,10 @@ def _functions(of_rows: bool) -> str:
         defaults = dict(zip(function.arguments[known:], function.defaults))
         words = [f"{a}={text(defaults[a])}" if a in defaults else a for a in function.arguments]
         call = f"{name}({', '.join(words)})" if function.is_called else text(Call(name, arguments))
-        lines = [f"`{name}: {' '.join(text.split())}`" for name, text in function.formulas.items()]
+        formulas = (
+            (argument, " ".join(words.split())) for argument, words in function.formulas.items()
+        )
+        lines = [f"`{argument}: {formula}`" for argument, formula in formulas]
         rows.append(f"| `{call}` | {'<br>'.join(lines)} |")
     return "\n".join(rows)
 

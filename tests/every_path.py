@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paths that an expression is computed on: kernels, and ATen's operators under vmap and
-torch.compile."""
+"""The paths that an expression is computed on: kernels, of a batch under vmap too, and ATen's
+operators under torch.compile."""
 
 import torch
 from functorch.compile import aot_function, min_cut_rematerialization_partition, nop
@@ -12,8 +12,10 @@ def _batched(function):
     """The function of a batch of one, by vmap."""
 
     def called(*given):
-        batch = torch.vmap(function)(*(tensor[None] for tensor in given))
-        return tree_map(lambda tensor: tensor[0], batch)
+        is_tensor = [isinstance(one, torch.Tensor) for one in given]
+        batch = [one[None] if is_one else one for one, is_one in zip(given, is_tensor)]
+        dims = tuple(0 if is_one else None for is_one in is_tensor)
+        return tree_map(lambda tensor: tensor[0], torch.vmap(function, dims)(*batch))
 
     return called
 

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..cpp import names as cpp_names
+from ..fused.branches import is_known
 from ..fused.dtypes import Category, Dtype, compared
 from ..fused.entries import Expressions
 from ..fused.extents import extents
@@ -128,12 +129,15 @@ def _with_defaults(
 
 
 def _may_be_numbers(expressions: Expressions) -> Iterator[Tree]:
-    """What is reduced, and names a tensor that may be missing."""
-    optional = {name for name, kind in expressions.kinds.items() if kind == "tensor?"}
+    """What is reduced, and may be a number: by a missing tensor, or a choice once a call."""
+    kinds = expressions.kinds
     for part in in_order(*expressions.results):
         if isinstance(part, Call) and functions()[part.function].is_reduction:
-            if optional & {*names(part.arguments[0])}:
-                yield part.arguments[0]
+            row = part.arguments[0]
+            is_optional = any(kinds[name] == "tensor?" for name in names(row))
+            choices = (one for one in in_order(row) if isinstance(one, Choice))
+            if is_optional or any(is_known(one.condition, kinds) for one in choices):
+                yield row
 
 
 def _is_row(one: FusedInput) -> bool:
@@ -221,8 +225,8 @@ def _with_conditions(part: Tree) -> Iterator[tuple[Tree, bool]]:
 def _is_of_numbers(part: Tree, kinds: Mapping[str, str], length: str | None) -> bool:
     """Whether it is the same for all elements, and known before any of them."""
     inner = in_order(part)
-    is_known = not any(isinstance(one, IsMissing) for one in inner)
-    return is_known and not any(n == length or kinds[n].startswith("tensor") for n in names(part))
+    is_given = not any(isinstance(one, IsMissing) for one in inner)
+    return is_given and not any(n == length or kinds[n].startswith("tensor") for n in names(part))
 
 
 def _is_of_integers(part: Tree, kinds: Mapping[str, str]) -> bool:

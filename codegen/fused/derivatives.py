@@ -214,7 +214,7 @@ def _formula(name: str, index: int) -> Tree | None:
     """The formula for an argument of a function, of the names of its arguments, and `result`."""
     function = functions()[name]
     if function.kind == "given":
-        raise NotDifferentiable
+        raise NotDifferentiable(name)
     text = function.formulas.get(function.arguments[index])
     known = dict.fromkeys((*function.arguments, "grad", "result"), "tensor")
     known[LENGTH] = "int"

@@ -180,9 +180,10 @@ def made(
 ) -> Expressions:
     """The expressions of an operator whose arguments they fit."""
     kinds = kinds_of(operator.func) | ({LENGTH: "int"} if has_rows else {})
-    trees = with_known_apart(with_guarded_elements(trees, kinds) if has_rows else trees, kinds)
+    trees = with_known_apart(trees, kinds)
     dtypes = tuple(dtype_of(tree, kinds) for tree in trees)
     common = needed_for_all(trees, kinds)
+    trees = with_guarded_elements(trees, kinds) if has_rows else trees
     named = frozenset(part.name for part in in_order(*trees) if isinstance(part, OfRow))
     return Expressions(operator, trees, kinds, dtypes, common, named if has_rows else None, mask)
 

@@ -3,33 +3,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from ..schema.schema import Schema
 from ..spec.model import DtypeRule, Operator
-from .dtypes import SMOOTH_CASTS, Dtype
+from .dtypes import SMOOTH_CASTS, Category, Dtype
 from .tree import Cast, Tree
 
 FLOATS = ("Half", "BFloat16", "Float", "Double")
+_SIXTEEN_BITS = {"Half", "BFloat16"}
 _DEVICES = ("CPU", "CUDA")  # for which expressions are compiled
 
 
 def floats_of(
-    rules: tuple[DtypeRule, ...], common: Dtype, kinds: Mapping[str, str]
+    rules: tuple[DtypeRule, ...],
+    common: Dtype,
+    results: Iterable[Dtype],
+    kinds: Mapping[str, str],
+    of_rows: Set[str],
 ) -> tuple[str, ...] | None:
-    """The dtypes in which a call can be computed; None where its tensors may have any.
+    """The dtypes in which a call can be computed; None where they may be any.
 
-    rules: the entry's `dtypes:`. common: what is promoted. kinds: of the arguments.
+    rules: the entry's `dtypes:`. common, results: what is promoted, together and for each result.
+    kinds: of the arguments. of_rows: those that rows have one number of, whose integers are read as
+    such.
 
-    Tensors that may be integers decide nothing beside one that is a float, and without one they
-    are computed in the default dtype, which may be any.
+    Tensors that may be integers decide nothing beside one that is a float; without one they are
+    computed in the default dtype, which may be any, and so is a result of theirs, or of numbers.
     """
     lists = {name: listed(rules, name) for name in common.tensors}
-    real = {name for name, dtypes in lists.items() if dtypes and {*dtypes} <= {*FLOATS}}
-    is_float = real == {*lists} or any(kinds[name] == "tensor" for name in real)
-    if not lists or not all(lists.values()) or not is_float:
+    if not lists or not all(lists.values()):
         return None
-    return promoted(dtype for dtypes in lists.values() for dtype in dtypes)
+    real = {name for name, dtypes in lists.items() if {*dtypes} <= {*FLOATS}}
+
+    def is_known(dtype: Dtype) -> bool:
+        own = real.intersection(dtype.tensors)
+        return bool(own) and (
+            own == {*dtype.tensors} or any(kinds[name] == "tensor" for name in own)
+        )
+
+    floats = (
+        dtype
+        for dtype in results
+        if dtype.least is Category.FLOAT or dtype.numbers or not real.isdisjoint(dtype.tensors)
+        if not dtype.is_bool and not dtype.cast
+    )
+    if not all(map(is_known, (common, *floats))):
+        return None
+    read = [
+        dtype
+        for name, dtypes in lists.items()
+        for dtype in dtypes
+        if dtype in FLOATS or name not in of_rows
+    ]
+    # What 16 bits do not have is not rounded to them, but computed in 32.
+    is_mixed = len({*read}) > 1 and not _SIXTEEN_BITS.isdisjoint(read)
+    return promoted([*read, "Float"] if is_mixed else read)
 
 
 def listed(rules: tuple[DtypeRule, ...], name: str) -> tuple[str, ...]:
@@ -48,7 +77,7 @@ def _on(device: str, rules: tuple[DtypeRule, ...], name: str) -> tuple[str, ...]
 def promoted(dtypes: Iterable[str]) -> tuple[str, ...]:
     """Those of some that are floats, and what two of them are together."""
     found = {*dtypes} & {*FLOATS}
-    if {"Half", "BFloat16"} <= found:
+    if found >= _SIXTEEN_BITS:
         found.add("Float")
     return tuple(dtype for dtype in FLOATS if dtype in found)
 

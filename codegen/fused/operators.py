@@ -60,8 +60,8 @@ def lowered(
             is_structured = operator.name in delegates
             of_kernels = by_name[str(operator.structured_delegate)] if is_structured else operator
             rules = of_kernels.dtypes
-            floats = floats_of(rules, expressions.common, expressions.kinds)
             operator = _with_kernels(operator, is_structured)
+            floats = _floats(rules, expressions)
             expressions = dataclasses.replace(expressions, operator=operator, floats=floats)
             found.expressions[operator.name] = found.expressions[of_kernels.name] = expressions
             if operator.differentiable and operator.func.name.unqualified not in given:
@@ -75,14 +75,19 @@ def lowered(
     return found
 
 
+def _floats(rules: tuple[DtypeRule, ...], known: Expressions) -> tuple[str, ...] | None:
+    of_rows = known.of_rows or frozenset()
+    return floats_of(rules, known.common, known.dtypes, known.kinds, of_rows)
+
+
 def _derived(namespace: str, expressions: Expressions, errors: Errors) -> Derived:
     operator, results = expressions.operator, expressions.results
     try:
         return derived_operators(
             namespace, operator.func, results, expressions.kinds, expressions.of_rows
         )
-    except NotDifferentiable:
-        message = "its derivatives need one of 'prod' that is not known"
+    except NotDifferentiable as error:
+        message = f"its derivatives need that of '{error}', which is not known"
         hint = "say 'differentiable: False', or give it formulas in derivatives.yaml"
         errors.add(operator.at(key_of(operator)), message, hint)
         return Derived()
@@ -190,11 +195,10 @@ def _add(
         )
         mask = MASK if mask_of(new.func) else None
         expressions = made(operator, new.results, mask, bool(source.rows))
+        dtypes = new.dtypes or (expressions.common,) * len(new.results)
+        expressions = dataclasses.replace(expressions, is_derivative=True, dtypes=dtypes)
         found.expressions[operator.name] = dataclasses.replace(
-            expressions,
-            is_derivative=True,
-            dtypes=new.dtypes or (expressions.common,) * len(new.results),
-            floats=floats_of(operator.dtypes, expressions.common, expressions.kinds),
+            expressions, floats=_floats(operator.dtypes, expressions)
         )
         found.operators.append(operator)
     found.derivatives.extend(derived.derivatives(place))

@@ -79,34 +79,47 @@ def _matched(pattern: Tree, tree: Tree) -> dict[str, Tree] | None:
     return found
 
 
+_ELSEWHERE = Number(0.5)
+
+
 def with_guarded_elements(trees: Iterable[Tree], kinds: Mapping[str, str]) -> tuple[Tree, ...]:
     """Expressions in which an element that a condition on its index guards is a number without it:
-    in `0 if i < 0 else w[i] * x` it is `(0 if i < 0 else w[i])`, so that nothing that is derived of
-    the product has it elsewhere."""
+    `0 if i < 0 else w[i] * x` has `(0.5 if i < 0 else w[i])`, so that what is derived of it has the
+    element nowhere else, and there a number of which functions and their derivatives are finite."""
     results = tuple(trees)
     extent = extents(kinds, *results)
     made: dict[Tree, Tree] = {}
     for part in in_order(*results):
         made[part] = with_parts(part, made)
         if isinstance(part, Choice) and extent[part.condition] is not Extent.ELEMENT:
-            made[part] = _guarded(made[part])
+            choice = made[part]
+            assert isinstance(choice, Choice)
+            made[part] = _guarded(choice)
     return tuple(made[tree] for tree in results)
 
 
-def _guarded(choice: Tree) -> Tree:
-    assert isinstance(choice, Choice)
-    condition, branches = choice.condition, []
-    for branch, is_then in ((choice.then, True), (choice.other, False)):
+def _guarded(choice: Choice) -> Tree:
+    condition, branches = _positive(choice.condition), []
+    for branch in (choice.then, choice.other):
+        # The value of a guard where the condition holds stands in `then`, that of its opposite not.
+        is_then = (branch is choice.then) == (condition == choice.condition)
         values: dict[Tree, Tree] = {}
         for part in in_order(branch):
-            if isinstance(part, Choice) and part.condition == condition:
+            if isinstance(part, Choice) and _positive(part.condition) == condition:
                 values[part] = part  # in which it is guarded already
             elif isinstance(part, Call) and part.function == ELEMENT and part != branch:
                 if _is_about(condition, part.arguments[1]):
-                    both = (part, Number(0)) if is_then else (Number(0), part)
+                    both = (part, _ELSEWHERE) if is_then else (_ELSEWHERE, part)
                     values[part] = Choice(condition, *both)
         branches.append(exchanged(branch, values))
-    return Choice(condition, *branches)
+    return Choice(choice.condition, *branches)
+
+
+def _positive(condition: Tree) -> Tree:
+    """The condition, or that of which it is the opposite."""
+    while isinstance(condition, Call) and condition.function == "not":
+        (condition,) = condition.arguments
+    return condition
 
 
 def _is_about(condition: Tree, index: Tree) -> bool:

@@ -581,7 +581,7 @@ namespace fused = torchext::fused;
 - func: cross_entropy_backward(Tensor grad_output, Tensor input, Tensor target, int ignore_index) -> Tensor  # n.yaml:4
   let:
     v0: 0 if target[..., None] == ignore_index else grad_output[..., None]
-  rows: sum_to_size((-v0 if arange(n) == target[..., None] else 0) + v0 * exp(input - logsumexp(input)), input)
+  rows: sum_to_size(((0 if target[..., None] == ignore_index else -v0) if arange(n) == target[..., None] else 0) + v0 * exp(input - logsumexp(input)), input)
   doc: Gradients of ``cross_entropy`` for ``input``.
 
 - func: cross_entropy_double_backward(Tensor grad_input, Tensor grad_output, Tensor input, Tensor target, int ignore_index, bool[2] output_mask) -> (Tensor, Tensor)  # n.yaml:4
@@ -590,12 +590,12 @@ namespace fused = torchext::fused;
     v1: sum(grad_input * v0)
     v2: 0 if target[..., None] == ignore_index else grad_output[..., None]
   rows:
-    - 0 if target[..., None] == ignore_index else -sum(grad_input if arange(n) == target[..., None] else 0) + v1
+    - 0 if target[..., None] == ignore_index else -(0 if target[..., None] == ignore_index else sum(grad_input if arange(n) == target[..., None] else 0)) + v1
     - sum_to_size(grad_input * v2 * v0 + -(v2 * v1) * v0, input)
   doc: Gradients of ``cross_entropy_backward`` for ``grad_output``, ``input``.
 
 - func: cross_entropy_jvp(Tensor input_tangent, Tensor input, Tensor target, int ignore_index) -> Tensor  # n.yaml:4
-  rows: 0 if target[..., None] == ignore_index else sum(input_tangent * exp(input - logsumexp(input))) + -sum(input_tangent if arange(n) == target[..., None] else 0)
+  rows: 0 if target[..., None] == ignore_index else sum(input_tangent * exp(input - logsumexp(input))) + -(0 if target[..., None] == ignore_index else sum(input_tangent if arange(n) == target[..., None] else 0))
   doc: Tangent of ``cross_entropy`` in the direction ``input_tangent``.
 
 - func: silu_and_mul_backward(Tensor grad_output, Tensor input) -> Tensor  # n.yaml:7

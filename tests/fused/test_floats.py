@@ -9,12 +9,13 @@ from codegen.fused.writing import written_operators
 from codegen.spec.load import load_operators
 
 SIXTEEN = ("Half", "BFloat16", "Float")  # and what they are together
+# What 16 bits do not have is computed in 32: of several dtypes float32 is always one.
 CASES = {
     # nothing said, integers, and what may be another float
     "(Tensor x) -> Tensor": {None: None, "[int64, float32]": None, "complex64": None},
     "(Tensor x, Tensor? w=None) -> Tensor": {
         "bfloat16": ("BFloat16",),
-        "[float64, bfloat16]": ("BFloat16", "Double"),
+        "[float64, bfloat16]": ("BFloat16", "Float", "Double"),
         "[bfloat16, float16]": SIXTEEN,
         "{x: bfloat16}": None,
         "{x: bfloat16, w: float16}": SIXTEEN,
@@ -22,9 +23,9 @@ CASES = {
         "{x: bfloat16, w: [float32, int64]}": ("BFloat16", "Float"),
         "{x: int64, w: bfloat16}": None,
         # of each device
-        "{CPU: float64, CUDA: bfloat16}": ("BFloat16", "Double"),
+        "{CPU: float64, CUDA: bfloat16}": ("BFloat16", "Float", "Double"),
         "{CPU: float64}": None,
-        "{CPU: {x: float64}, x: bfloat16, w: bfloat16}": ("BFloat16", "Double"),
+        "{CPU: {x: float64}, x: bfloat16, w: bfloat16}": ("BFloat16", "Float", "Double"),
     },
 }
 
@@ -62,6 +63,35 @@ def test_forms_have_their_keys_on_the_out_form(tmp_path):
     assert {e.floats for e in found.expressions.values()} == {("BFloat16",)}
 
 
+@pytest.mark.parametrize(
+    ("types", "lines"),
+    [
+        ("{x: bfloat16, i: int64}", ["x * i / sum(x)"]),
+        ("{x: bfloat16, i: int64}", ["x + 1", "sum(x * i)"]),
+    ],
+)
+def test_elements_that_16_bits_do_not_have_are_computed_in_32(types, lines, tmp_path):
+    results = ", ".join(["Tensor"] * len(lines))
+    results = f"({results})" if len(lines) > 1 else results
+    written = "".join(f"\n    - {line}" for line in lines)
+    text = f"- func: f(Tensor x, Tensor i) -> {results}\n  dtypes: {types}\n  rows:{written}\n"
+    found = entries_of(text, tmp_path)
+    assert {e.floats for e in found.expressions.values()} == {("BFloat16", "Float")}
+
+
+@pytest.mark.parametrize(
+    "other", ["i[..., None] * 0.5", "1.0 if x > 0 else 0.0", "2 * k if x > 0 else k"]
+)
+def test_a_result_that_may_have_the_default_dtype_needs_all(other, tmp_path):
+    text = (
+        "- func: f(Tensor x, Tensor i, Scalar k) -> (Tensor, Tensor)\n"
+        "  dtypes: {x: bfloat16, i: int64}\n"
+        f"  rows:\n    - x * i[..., None] * k\n    - {other}\n"
+    )
+    found = entries_of(text, tmp_path)
+    assert {e.floats for e in found.expressions.values()} == {None}
+
+
 def test_gradients_of_a_cast_have_its_dtype(tmp_path):
     text = (
         "- func: f(Tensor x, Tensor i) -> (Tensor, Tensor)\n"
@@ -71,5 +101,5 @@ def test_gradients_of_a_cast_have_its_dtype(tmp_path):
     found = entries_of(text, tmp_path)
     floats = {str(name): e.floats for name, e in found.expressions.items()}
     assert floats["f"] == ("Half",)
-    assert floats["f_backward"] == ("Half", "Double")
+    assert floats["f_backward"] == ("Half", "Float", "Double")
     assert "  dtypes: {grad_output: [float16, float64], x: [float16]}\n" in written_operators(found)

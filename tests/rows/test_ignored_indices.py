@@ -30,7 +30,14 @@ def chosen_products(x, y, index, ignored=-100):
     return one, torch.where(is_place[..., None], x * b.exp()[..., None], y)
 
 
+def chosen_logarithm(x, w, index):
+    at = index.clamp(min=0)[..., None]
+    chosen = w.expand(x.shape).gather(-1, at)
+    return torch.where((index < 0)[..., None], 0, chosen.log() * x / chosen + chosen.sqrt())
+
+
 CALLS = {
+    "chosen_logarithm": (chosen_logarithm, [(X, W, TARGET)]),
     "weighted_cross_entropy": (cross_entropy, [(X, TARGET), (X, TARGET, W)]),
     "chosen_products": (chosen_products, [(X, X.flip(0), TARGET), (X, W, TARGET)]),
 }

@@ -67,3 +67,29 @@ def test_other_dtypes_are_refused(rowstest, path):
     x, w = torch.randn(3, 8).bfloat16(), torch.randn(8)
     with pytest.raises(Exception, match="w must have dtype float16 or bfloat16, got float32"):
         PATHS[path](rowstest.of_sixteen_bits)(x, w)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_what_16_bits_do_not_have_is_computed(rowstest, path):
+    torch._dynamo.reset()
+    x, i = torch.rand(3, 8).bfloat16(), torch.arange(24).reshape(3, 8)
+    found = PATHS[path](rowstest.times_integers)(x, i)
+    assert_close(found, x * i / x.sum(-1, keepdim=True), **COARSE)
+    number = torch.tensor(1.5, dtype=torch.float64)
+    if path != "vmap":
+        found = PATHS[path](rowstest.beside_a_number)(x[0], number)
+        assert_close(found, x[0] * number, **COARSE)
+    assert rowstest.beside_a_number(x, number.expand(3)).dtype == torch.float64
+
+
+def test_a_result_in_the_default_dtype(rowstest):
+    x, i = torch.rand(3, 8).bfloat16().requires_grad_(), torch.tensor([1, 2, 3])
+    first, second = rowstest.of_two_kinds(x, i)
+    assert (first.dtype, second.dtype) == (torch.bfloat16, torch.float32)
+    (found,) = torch.autograd.grad(first.float().sum() + second.sum(), x)
+    assert_close(found, i[:, None].expand(3, 8).bfloat16())
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert rowstest.of_two_kinds(x, i)[1].dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)

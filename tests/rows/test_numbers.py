@@ -15,7 +15,7 @@ X = torch.tensor([1.0, -3.0], dtype=torch.float64)
 def of_integers(x, k, j=3):
     return (
         x * 2.0**k + float(k + 1) ** (k - j),
-        x * float(k * j) - x,
+        x * float(k * j) - x + float(max(k, 0)) * k,
         x * float(abs(k)) + float((k if k > 2 else -k) // 3) + k % 3 - float(max(k, j * k)),
     )
 

@@ -16,7 +16,11 @@ ROWS = [
 X = torch.tensor(ROWS, dtype=torch.float64)
 W = torch.tensor([0.7, -1.2, 0.0, 2.0], dtype=torch.float64)
 S = torch.tensor([0.5, -1.0, 2.0, 0.0, 1.0], dtype=torch.float64)
-CALLS = {"product": [(X,), (X[0],), (W,)], "products": [(X, W), (X, W + 1), (X, W, S), (X, X, S)]}
+CALLS = {
+    "product_or": [(X,), (X, W), (X[:2] + 0.5, None, True)],
+    "product": [(X,), (X[0],), (W,)],
+    "products": [(X, W), (X, W + 1), (X, W, S), (X, X, S)],
+}
 NESTED = {
     "reverse": lambda f: torch.func.jacrev(f),
     "forward": lambda f: torch.func.jacfwd(f),
@@ -34,8 +38,22 @@ def products(x, w, s=None):
     return one, (1 - w * x).prod(-1) + rest.prod(-1)
 
 
-WITH_TORCH = {"product": lambda x: x.prod(-1), "products": products}
+def product_or(x, w=None, ones=False):
+    whole = (x.mean(-1, keepdim=True) if w is None else w).expand(x.shape)
+    rest = torch.ones_like(x) if ones else x
+    return x * whole.prod(-1, keepdim=True) + rest.prod(-1, keepdim=True)
+
+
+WITH_TORCH = {"product": lambda x: x.prod(-1), "products": products, "product_or": product_or}
 SITUATIONS = [(name, index) for name, calls in CALLS.items() for index in range(len(calls))]
+
+
+def leaves(given):
+    return [a.clone().requires_grad_() if isinstance(a, torch.Tensor) else a for a in given]
+
+
+def floats(given):
+    return [a for a in given if isinstance(a, torch.Tensor)]
 
 
 def total(function, *given):
@@ -47,7 +65,7 @@ def total(function, *given):
 @pytest.mark.parametrize("nested", NESTED)
 def test_derivatives(rowstest, name, index, nested):
     given = CALLS[name][index]
-    for argument in range(len(given)):
+    for argument in (i for i, a in enumerate(given) if isinstance(a, torch.Tensor)):
         found, expected = (
             NESTED[nested](lambda a, f=f: total(f, *given[:argument], a, *given[argument + 1 :]))(
                 given[argument]
@@ -61,10 +79,10 @@ def test_derivatives(rowstest, name, index, nested):
 def test_a_third_derivative(rowstest, name, index):
     results = []
     for function in (getattr(rowstest, name), WITH_TORCH[name]):
-        given = [a.clone().requires_grad_() for a in CALLS[name][index]]
+        given = leaves(CALLS[name][index])
         value = total(function, *given)
         for _ in range(3):
-            found = torch.autograd.grad(value, given, create_graph=True)
+            found = torch.autograd.grad(value, floats(given), create_graph=True)
             value = sum(g.sin().sum() for g in found)
         results.append(found)
     assert_close(*results)
@@ -76,9 +94,9 @@ def test_values_and_gradients(rowstest, path, name, index):
     torch._dynamo.reset()
     results = []
     for function in (PATHS[path](getattr(rowstest, name)), WITH_TORCH[name]):
-        given = [a.clone().requires_grad_() for a in CALLS[name][index]]
+        given = leaves(CALLS[name][index])
         value = total(function, *given)
-        results.append((value, *torch.autograd.grad(value, given)))
+        results.append((value, *torch.autograd.grad(value, floats(given))))
     assert_close(*results)
 
 

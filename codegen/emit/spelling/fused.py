@@ -83,8 +83,14 @@ class Statements:
         of = self.condition if joins_conditions(part) else self.number
         words = [of(argument) for argument in given]
         if functions()[name].is_reduction and given[0] in self.plan.may_be_numbers:
-            words[0] = f"F::row({words[0]}, given.inputs[{self.plan.row}])"
+            words[0] = self.row(words[0])
+        elif functions()[name].kind == "given":
+            words[-1] = self.row(words[-1])
         return f"F::{functions()[name].cpp}({', '.join(words)})"
+
+    def row(self, word: str) -> str:
+        """A row of what may be one number, for functions that are computed of whole ones."""
+        return f"F::row({word}, given.inputs[{self.plan.row}])"
 
     def _choice(self, part: Choice) -> str:
         of = self.condition if is_condition(part) else self.number

@@ -85,6 +85,9 @@ class RowStatements(Statements):
             return f"F::always({self.row_conditions[part]})"
         return super().condition(part)
 
+    def row(self, word: str) -> str:
+        return word
+
     def of_row(self, parts: tuple[Tree, ...]) -> list[str]:
         """What is computed of a row, in the order of the parts: into its numbers and conditions."""
         for part in parts:

@@ -361,6 +361,12 @@ void run_rows(
     at::TensorIteratorBase& iter,
     const RowCall& told,
     Types<dtypes...> /*of*/) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      Types<dtypes...>::has(common),
+      Op::name,
+      ": not implemented for ",
+      common,
+      ", which `dtypes` leaves out");
   ((common == dtypes ? run_rows<Op, c10::impl::ScalarTypeToCPPTypeT<dtypes>>(iter, told) : void()),
    ...);
 }

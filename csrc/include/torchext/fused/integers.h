@@ -36,7 +36,11 @@ struct Primitives<Integer> {
 
   template <typename N>
   static V number(N value) {
-    return V(value);
+    if constexpr (std::is_integral_v<N>) {
+      return V(static_cast<int64_t>(value));
+    } else {
+      return V(value);
+    }
   }
 
   static bool less(V a, V b) {

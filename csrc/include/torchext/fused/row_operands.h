@@ -521,7 +521,14 @@ struct RowsOnCpu {
 
   void run(at::ScalarType common, at::TensorIterator& iter, const RowCall& call) const {
     const RowLoop loop = loops.of[static_cast<size_t>(common)];
-    const int64_t grain = std::max<int64_t>(1, at::internal::GRAIN_SIZE / call.length);
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        loop != nullptr,
+        call.name,
+        ": not implemented for ",
+        common,
+        ", which `dtypes` leaves out");
+    const int64_t grain =
+        std::max<int64_t>(1, at::internal::GRAIN_SIZE / std::max<int64_t>(1, call.length));
     if (call.parts == 0) {
       iter.for_each(
           [&](char** data, const int64_t* strides, int64_t size, int64_t rows) {
