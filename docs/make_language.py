@@ -679,8 +679,8 @@ expression: there an index that is no place of the row makes NaN, and on CUDA a 
 assertion fails. The gradient of a row that belongs to all
 rows, a weight's, is summed by the kernel, in an order that does not depend on the number of
 threads; where the tensor was broadcast otherwise, or the gradient needs nothing of it, its rows are
-written and then summed. `prod` is a float, and `prod_of_others`, its gradient, stands in operators that
-say `differentiable: False`. Not yet: complex numbers, forms that are structured.
+written and then summed. `prod` is a float, and `prod_of_others`, its gradient, stands in operators
+that say `differentiable: False`. Not yet: complex numbers, forms that are structured.
 
 """
 
