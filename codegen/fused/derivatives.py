@@ -44,7 +44,7 @@ _ALWAYS, _ONE, _ZERO = Number(True), Number(1), Number(0)
 
 
 class NotDifferentiable(Exception):
-    """What would be differentiated says that it is not."""
+    """A derivative is asked for that no formula gives: that of this function once more."""
 
 
 @dataclass(frozen=True)
@@ -214,12 +214,21 @@ def _formula(name: str, index: int) -> Tree | None:
     """The formula for an argument of a function, of the names of its arguments, and `result`."""
     function = functions()[name]
     if function.kind == "given":
-        raise NotDifferentiable(name)
+        raise NotDifferentiable(_made_for(name))
     text = function.formulas.get(function.arguments[index])
     known = dict.fromkeys((*function.arguments, "grad", "result"), "tensor")
     known[LENGTH] = "int"
     rows = frozenset() if function.is_of_rows else None
     return None if text is None else read(text, known, of_rows=rows)
+
+
+def _made_for(name: str) -> str:
+    """The function in whose expressions one stands that only they have."""
+    return next(
+        f.name
+        for f in functions().values()
+        if any(name in t for t in (f.equals, *f.formulas.values()))
+    )
 
 
 def _applied(formula: Tree, part: Call, grad: Tree) -> Tree:

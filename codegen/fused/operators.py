@@ -87,7 +87,7 @@ def _derived(namespace: str, expressions: Expressions, errors: Errors) -> Derive
             namespace, operator.func, results, expressions.kinds, expressions.of_rows
         )
     except NotDifferentiable as error:
-        message = f"its derivatives need that of '{error}', which is not known"
+        message = f"its second derivatives need one of '{error}' that is not known"
         hint = "say 'differentiable: False', or give it formulas in derivatives.yaml"
         errors.add(operator.at(key_of(operator)), message, hint)
         return Derived()
