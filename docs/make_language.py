@@ -639,6 +639,7 @@ element; they broadcast, and a result has a row for each row, or one dimension l
 | `cat(x, y)` | a result whose rows consist of others, all of one length |
 | `sum_to_size(x, y)` | a result of the size of `y`: the sum where rows of that are broadcast |
 | `to(x, int8)` | a result in another dtype: {casts} |
+| `to(x * w, x)` | a result in the dtype of an argument that it is computed of |
 
 All rows and slices of one operator are equally long: an argument is used in slices of one length,
 or whole. None of them is copied. What is joined, and what is cast, is a whole result, computed in
@@ -669,18 +670,19 @@ to compute is kept between. On CUDA a warp serves a short row, and a block a lon
 of parts, in float32 of 16-bit floats. What a largest number is only taken out for keeps a formula
 short with `detach(amax(x))`.
 
-Everything is computed in floating point: `argmax` and `count` return int64, rows of less than
-16,777,216 elements. Integers that rows have one of are compared as integers: a kernel refuses one
-that its dtype does not have. (Tensors of elements are compared in the dtype of all: int64 beside
-floats is refused, since large ones would be rounded.) Strides are read as they are where the last
-dimension is dense, results are contiguous. A batch of `vmap` is one call, whose rows are those of
-all examples. Other devices than the CPU and CUDA and torch.compile run the ATen operators of the
-expression: there an index that is no place of the row makes NaN, and on CUDA a device-side
-assertion fails. The gradient of a row that belongs to all
-rows, a weight's, is summed by the kernel, in an order that does not depend on the number of
-threads; where the tensor was broadcast otherwise, or the gradient needs nothing of it, its rows are
-written and then summed. `prod` is a float, and `prod_of_others`, its gradient, stands in operators
-that say `differentiable: False`. Not yet: complex numbers, forms that are structured.
+Everything is computed in floating point. `argmax` and `count` return int64; with them, and with
+`arange`, rows of 16,777,216 elements and more are computed in float64, and so are rows whose length
+torch.compile does not know. Integers that rows have one of are compared as integers: a kernel
+refuses one that its dtype does not have. (Tensors of elements are compared in the dtype of all:
+int64 beside floats is refused, since large ones would be rounded.) Strides are read as they are
+where the last dimension is dense, results are contiguous. A batch of `vmap` is one call, whose rows
+are those of all examples. Other devices than the CPU and CUDA and torch.compile run the ATen
+operators of the expression: there an index that is no place of the row makes NaN, and on CUDA a
+device-side assertion fails. The gradient of a row that belongs to all rows, a weight's, is summed
+by the kernel, in an order that does not depend on the number of threads; where the tensor was
+broadcast otherwise, or the gradient needs nothing of it, its rows are written and then summed.
+`prod` is a float, and `prod_of_others`, its gradient, stands in operators that say `differentiable:
+False`. Not yet: complex numbers, forms that are structured.
 
 """
 

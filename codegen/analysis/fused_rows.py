@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 
+from ..fused.dtypes import counts_elements
 from ..fused.extents import Extent, extents
-from ..fused.functions import functions, is_condition, is_empty_refused, positions, size_of
+from ..fused.functions import functions, is_condition, positions, refuses_empty, size_of
 from ..fused.tree import (
     ELEMENT,
     Call,
@@ -41,7 +42,9 @@ def rows_plan(
     extent = extents(kinds, *whole)
     row_results = tuple(extent[tree] is not Extent.ELEMENT for tree in whole)
     sizes = tuple(map(size_of, whole))
-    return _Rows(results, row_results, kinds, before).plan(sizes, read)
+    is_refused = any(row_results) and any(map(refuses_empty, in_order(*whole)))
+    counts = counts_elements(results, kinds)
+    return _Rows(results, row_results, kinds, before).plan(sizes, read, is_refused, counts)
 
 
 class _Rows:
@@ -95,7 +98,13 @@ class _Rows:
                 found.add(part)
         return found
 
-    def plan(self, sizes: tuple[Tree | None, ...], read: frozenset[Tree]) -> RowsPlan:
+    def plan(
+        self,
+        sizes: tuple[Tree | None, ...],
+        read: frozenset[Tree],
+        refuses_empty: bool,
+        counts_elements: bool,
+    ) -> RowsPlan:
         raw = [self._steps(index, set()) for index in range(self.count)]
         first: dict[Tree, int] = {}
         for index, steps in enumerate(raw):
@@ -123,7 +132,8 @@ class _Rows:
             sizes=sizes,
             row_results=self.row_results,
             may_be_inputs=tuple(map(_may_be_input, self.results)),
-            is_empty_refused=any(self.row_results) and any(map(is_empty_refused, self.reductions)),
+            refuses_empty=refuses_empty,
+            counts_elements=counts_elements,
         )
 
     def _indices(self) -> Iterable[Tree]:

@@ -251,11 +251,13 @@ class _Deriving:
 
     def _dtype_of_tangent(self, result: Tree, func: Schema) -> Dtype:
         """That of the result, of what the tangent has of its tensors, or of their tangents."""
+        if isinstance(result, Cast):
+            return dtype_of(result, self.kinds)
         known = {a.name for a in func.arguments}
         own = dtype_of(result, self.kinds)
         both = [t for name in own.tensors for t in (name, self.tangents.get(name, name))]
         tensors = tuple(dict.fromkeys(t for t in both if t in known))
-        return Dtype(tensors, tuple(n for n in own.numbers if n in known), own.least, cast=own.cast)
+        return Dtype(tensors, tuple(n for n in own.numbers if n in known), own.least)
 
     def _double_backward(self, backward: DerivedOperator) -> DerivedOperator:
         self.second = {

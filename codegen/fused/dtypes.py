@@ -35,8 +35,13 @@ CASTS = ("uint8", "int8", "int16", "int32", "int64", *_FLOAT8, *SMOOTH_CASTS)
 
 
 def cast_is_smooth(cast: Cast) -> bool:
-    """Whether what is cast has a gradient."""
-    return cast.dtype in SMOOTH_CASTS
+    """Whether what is cast has a gradient: to the dtype of an argument it has."""
+    return cast.dtype in SMOOTH_CASTS or is_of_argument(cast)
+
+
+def is_of_argument(cast: Cast) -> bool:
+    """Whether the dtype is that of an argument."""
+    return cast.dtype not in CASTS
 
 
 class Category(IntEnum):
@@ -90,7 +95,8 @@ def _dtype(tree: Tree, made: Mapping[Tree, Dtype], kinds: Mapping[str, str]) -> 
     if isinstance(tree, Choice):
         return _promoted(made[tree.then], made[tree.other])
     if isinstance(tree, Cast):
-        return Dtype(cast=SCALAR_TYPES[tree.dtype])
+        is_known = not is_of_argument(tree)
+        return Dtype(cast=SCALAR_TYPES[tree.dtype]) if is_known else Dtype((tree.dtype,))
     if isinstance(tree, IsMissing):
         return Dtype(is_bool=True)
     assert isinstance(tree, Call)
@@ -118,6 +124,20 @@ def compared(trees: Iterable[Tree], kinds: Mapping[str, str]) -> tuple[Dtype, ..
             own = _promoted(*(made[argument] for argument in part.arguments))
             found.setdefault(Dtype(own.tensors, own.numbers, own.least))
     return tuple(found)
+
+
+def counts_elements(trees: Iterable[Tree], kinds: Mapping[str, str]) -> bool:
+    """Whether expressions of rows have places in them, or how many elements there are of a kind."""
+    made: dict[Tree, Dtype] = {}
+    for part in in_order(*trees):
+        made[part] = _dtype(part, made, kinds)
+    return any(
+        isinstance(part, Call)
+        and functions()[part.function].is_of_rows
+        and not dtype.tensors
+        and dtype.least is Category.INTEGER
+        for part, dtype in made.items()
+    )
 
 
 def _promoted(*several: Dtype) -> Dtype:

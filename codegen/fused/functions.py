@@ -12,7 +12,21 @@ from pathlib import Path
 
 from ..errors import Errors
 from ..spec.yaml_reader import YamlReader
-from .tree import ELEMENT, LENGTH, Call, Cast, Choice, IsMissing, Name, Number, Tree
+from .tree import (
+    ELEMENT,
+    LENGTH,
+    Call,
+    Cast,
+    Choice,
+    IsMissing,
+    Name,
+    Number,
+    OfRow,
+    Slice,
+    Tree,
+    in_order,
+    names,
+)
 
 TABLE = Path(__file__).with_name("functions.yaml")
 SIGNS = {
@@ -34,6 +48,7 @@ class Function:
     kind: str = ""
     equals: str = ""  # the expression that is computed in its place
     reduces: str = ""  # how a row is reduced: a name of torchext/fused/rows.h
+    refuses_empty: bool = False  # whether it has no value of a row without elements
     alike: str = ""  # what a reduction is of numbers that are all the same
     is_symmetric: bool = False  # whether a row's derivative is, as a matrix
     cost: str = ""
@@ -121,6 +136,7 @@ def functions() -> dict[str, Function]:
             kind=said["is"],
             equals=said["equals"],
             reduces=said["reduces"],
+            refuses_empty=said["without_elements"] == "refused",
             alike=said["alike"],
             is_symmetric=said["jacobian"] == "symmetric",
             cost=said["cost"],
@@ -133,7 +149,10 @@ def functions() -> dict[str, Function]:
 
 
 # The other keys are formulas.
-_SAID = ("is", "cpp", "takes", "gives", "equals", "reduces", "alike", "jacobian", "cost")
+_SAID = (
+    "is", "cpp", "takes", "gives", "equals", "reduces", "without_elements", "alike", "jacobian",
+    "cost",
+)  # fmt: skip
 
 
 def _function(head: ast.expr, formulas: dict[str, str]) -> Function:
@@ -195,9 +214,9 @@ def summed(row: Tree) -> Tree:
     return Call(_named("reduction", _SUM), (row,))
 
 
-def is_empty_refused(call: Call) -> bool:
-    """Whether a reduction has no value of a row without elements."""
-    return functions()[call.function].reduces not in (_SUM, _PRODUCT)
+def refuses_empty(tree: Tree) -> bool:
+    """Whether it has no value of a row without elements."""
+    return isinstance(tree, Call) and functions()[tree.function].refuses_empty
 
 
 def expanded(number: Tree, like: Tree) -> Tree:
@@ -249,10 +268,14 @@ def computed(result: Tree) -> Tree:
 
 
 def made_as(result: Tree, value: Tree) -> Tree:
-    """Another value, summed or cast as a result is."""
+    """Another value, summed or cast as a result is; an argument whose dtype that has is named."""
     like = size_of(result)
     if isinstance(result, Cast):
-        return Cast(value, result.dtype)
+        dtype = result.dtype
+        own = [part for part in in_order(result) if isinstance(part, (Name, OfRow, Slice))]
+        for tensor in [part for part in own if part.name == dtype][:1]:
+            value = value if dtype in names(value) else sized(value, tensor)
+        return Cast(value, dtype)
     return value if like is None else total(value, like)
 
 

@@ -12,7 +12,7 @@ from ..errors import did_you_mean
 from .dtypes import CASTS
 from .extents import Extent, extent
 from .functions import joined_rows, total
-from .tree import CAST, Cast, Name, Number, Tree
+from .tree import CAST, Cast, Name, Number, Tree, names
 
 
 class Reader(Protocol):
@@ -44,8 +44,15 @@ def _cast(reader: Reader, node: ast.Call) -> Tree:
     if len(node.args) != 2 or node.keywords:
         raise reader.mistake(node, f"'{shown(node)}' is no cast: '{CAST}(x, int8)' is one")
     value, dtype = reader.value(node.args[0]), shown(node.args[1])
-    if dtype not in CASTS:
-        hint = did_you_mean(dtype.rpartition(".")[2], CASTS)
+    if dtype in reader.arguments and dtype not in CASTS:
+        if reader.arguments[dtype] != "tensor":
+            raise reader.mistake(node.args[1], f"'{dtype}' is no Tensor that is always given")
+        if dtype not in names(value):
+            message = f"nothing that is cast to the dtype of '{dtype}' is computed of it"
+            raise reader.mistake(node.args[1], message)
+    elif dtype not in CASTS:
+        tensors = [name for name, kind in reader.arguments.items() if kind == "tensor"]
+        hint = did_you_mean(dtype.rpartition(".")[2], (*CASTS, *tensors))
         hint = hint or did_you_mean(dtype, CASTS, "the dtypes are")
         raise reader.mistake(node.args[1], f"results are cast to no '{dtype}'", hint)
     return Cast(value, dtype)

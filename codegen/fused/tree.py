@@ -84,7 +84,7 @@ class Cast(_Shared):
     """A result in another dtype than follows from what it is computed of: `to(x, int8)`."""
 
     value: Tree
-    dtype: str  # torch's name
+    dtype: str  # torch's name, or that of an argument whose dtype it is
 
 
 @dataclass(frozen=True)

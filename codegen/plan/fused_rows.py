@@ -38,4 +38,5 @@ class RowsPlan:
     sizes: tuple[Tree | None, ...]  # inputs that results are summed to the size of
     row_results: tuple[bool, ...]  # whether rows have one number of a result
     may_be_inputs: tuple[bool, ...]  # whether a result may be an argument itself
-    is_empty_refused: bool  # a row without elements has no result
+    refuses_empty: bool  # a row without elements has no result
+    counts_elements: bool  # integers are computed that are as large as a row is long

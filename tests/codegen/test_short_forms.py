@@ -140,7 +140,7 @@ LONG = """\
 # of the end
 """
 # Where an entry stands differs between the two files.
-PLACE = re.compile(r"native_functions\.yaml:\d+")
+PLACE = re.compile(r'native_functions\.yaml:\d+|#line \d+ "native_functions\.yaml"')
 
 
 def long_text(folder: Path, text: str) -> str:

@@ -223,6 +223,8 @@ MISTAKES = {
     "to(x)": (0, "'to(x)' is no cast: 'to(x, int8)' is one"),
     "to(x, bool)": (6, "results are cast to no 'bool'"),
     "to(x, torch.int8)": (6, "results are cast to no 'torch.int8'"),
+    "to(x * 2, n)": (10, "'n' is no Tensor that is always given"),
+    "to(x * 2, w)": (10, "nothing that is cast to the dtype of 'w' is computed of it"),
 }
 
 

@@ -133,6 +133,23 @@ def test_an_element_does_not_depend_on_where_it_lies(pointwisetest, dtype):
             assert on_meta.stride() == found.stride()
 
 
+def test_meta_and_another_device_are_refused_together(pointwisetest):
+    x, y = torch.randn(3, 5), torch.randn(5)
+    functions = [
+        (pointwisetest.rotate, lambda a, b: (a, a, b)),
+        (pointwisetest.huber, lambda a, b: (a, b)),
+        (pointwisetest.huber_backward, lambda a, b: (a, a, b, 1.0, [True, True])),
+    ]
+    for function, given in functions:
+        for a, b in [(x.to("meta"), y), (x, y.to("meta"))]:
+            with pytest.raises(
+                RuntimeError, match="expected all tensors on one device|on meta|meta,"
+            ):
+                function(*given(a, b))
+    found = pointwisetest.rotate(x.to("meta"), y.to("meta"), torch.tensor(2.0))  # one number
+    assert all(part.is_meta and part.shape == x.shape for part in found)
+
+
 @pytest.mark.parametrize("size", [(), (0,), (1,), (2, 0, 3), (1, 1, 7), (2, 3, 1, 5, 1, 2)])
 def test_every_number_of_dimensions_is_served(pointwisetest, size):
     x, y = torch.randn(size), torch.randn(size)

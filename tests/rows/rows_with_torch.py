@@ -77,6 +77,16 @@ def in_halves(input, weight):
     return rows.to(torch.bfloat16), (first * weight).sum(-1).to(torch.float64)
 
 
+def in_dtypes_of(x, w, s):
+    first, second = x.chunk(2, -1)
+    total = (first * w).sum(-1) * s
+    return (
+        (first.softmax(-1) * w + second).to(x.dtype),
+        total.to(s.dtype),
+        w.exp().expand(first.shape),
+    )
+
+
 # By name: the function, and what its arguments are: E has rows, C has rows of one element that
 # broadcast, 2 and 3 have rows of as many slices, W belongs to all rows, S has one number for each
 # row, I one integer.
@@ -112,6 +122,7 @@ CAST = {
     "quantize": (quantize, "E"),
     "quantize_float8": (quantize_float8, "E"),
     "in_halves": (in_halves, "2W"),
+    "in_dtypes_of": (in_dtypes_of, "2WS"),
 }
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results of rows in dtypes that are asked for, rounded as torch rounds them."""
 
+import itertools
+
 import pytest
 import torch
+from every_path import PATHS
 from rows_with_torch import CAST, FLOATS, arguments_of
 
 LENGTHS = [1, 2, 7, 16, 31, 64, 100, 1000]
@@ -68,7 +71,7 @@ def test_under_every_transform(rowstest, name):
     given = arguments_of(name, (4, 3), 6, torch.float32)
     function, expected = getattr(rowstest, name), CAST[name][0](*given)
     found = [function(*given)]
-    dims = (0,) + (None,) * (len(given) - 1)
+    dims = tuple(None if kind == "W" else 0 for kind in CAST[name][1])
     found.append(torch.func.vmap(function, in_dims=dims)(*given))
     for backend in ("aot_eager", "inductor"):
         torch._dynamo.reset()
@@ -82,3 +85,46 @@ def test_under_every_transform(rowstest, name):
     meta = function(*(a.to("meta") for a in given))
     assert [(m.shape, m.dtype) for m in meta] == [(e.shape, e.dtype) for e in expected]
     torch.library.opcheck(function.default, tuple(given))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtypes", [*itertools.permutations(FLOATS, 3)], ids=str)
+def test_results_in_the_dtypes_of_arguments(rowstest, path, dtypes):
+    torch._dynamo.reset()
+    wide = arguments_of("in_dtypes_of", (4,), 6)
+    given = [a.to(dtype).requires_grad_() for a, dtype in zip(wide, dtypes)]
+    results = []
+    for function in (PATHS[path](rowstest.in_dtypes_of), CAST["in_dtypes_of"][0]):
+        found = function(*given)
+        grads = [r.detach().cos() for r in found]
+        results.append((*found, *torch.autograd.grad(found, given, grads)))
+    own, expected = results
+    assert [r.dtype for r in own[:3]] == [dtypes[0], dtypes[2], dtypes[1]]
+    coarse = {"rtol": 0.03, "atol": 0.03}
+    torch.testing.assert_close(own, expected, **coarse)
+
+
+def test_tangents_in_the_dtypes_of_arguments(rowstest):
+    x, w, s = arguments_of("in_dtypes_of", (4,), 6, torch.float32)
+    given, tangents = (x.bfloat16(), w, s.half()), (x.cos().bfloat16(), w.sin(), s.cos().half())
+    for of in (given, (w,), (given[2],)):  # of all of them, and of one
+        chosen = [any(a is b for b in of) for a in given]
+
+        def along(function, chosen=chosen):
+            def called(*own):
+                values = iter(own)
+                return function(*(next(values) if c else a for c, a in zip(chosen, given)))
+
+            own = tuple(a for a, c in zip(given, chosen) if c)
+            return torch.func.jvp(called, own, tuple(t for t, c in zip(tangents, chosen) if c))[1]
+
+        found, expected = along(rowstest.in_dtypes_of), along(CAST["in_dtypes_of"][0])
+        torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_result_in_a_dtype_of_integers_is_refused(rowstest, path):
+    torch._dynamo.reset()
+    x, w, s = torch.randn(4, 6), torch.randn(3), torch.ones(4, dtype=torch.int64)
+    with pytest.raises(Exception, match="a result of Long would be computed in Float"):
+        PATHS[path](rowstest.in_dtypes_of)(x, w, s)

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from every_path import PATHS
+from every_path import PATHS, traced
 from torch.nn import functional as F
 from torch.testing import assert_close
 
@@ -71,11 +71,19 @@ def test_elements_of_rows_that_have_none(rowstest, path):
         assert_close(PATHS[path](rowstest.picked_of)(x, ignored).isnan().all(), torch.tensor(True))
 
 
-@ANY_PATH
-def test_rows_that_are_too_long_to_count_are_refused(rowstest, path):
-    x = torch.zeros(1).expand(1 << 24)
-    with pytest.raises(Exception, match="rows of 16777216 elements are computed in Double"):
-        PATHS[path](rowstest.largest)(x if path != "vmap" else x.clone())
+@pytest.mark.parametrize("path", [*PATHS, "dynamic"])
+def test_long_rows_are_counted_exactly(rowstest, path):
+    x = torch.ones((1 << 24) + 6)
+    x[1], x[-3] = -1, 2  # an odd number of them, and a place that is odd
+    function = PATHS.get(path, lambda f: traced(f, dynamic=True))(rowstest.largest)
+    assert_close(function(x), (x[-3], x.argmax(), (x > 0).sum()))
+    assert x.argmax().item() % 2 == (x > 0).sum().item() % 2 == 1
+
+
+def test_long_rows_without_loops_that_count_them_are_refused(rowstest):
+    x = torch.zeros(1, dtype=torch.bfloat16).expand(1 << 24)
+    with pytest.raises(NotImplementedError, match="not implemented for Double, which `dtypes`"):
+        rowstest.first_place(x)
 
 
 @ANY_PATH

@@ -189,8 +189,28 @@ def test_rows_without_elements(rowstest):
     x = torch.empty(3, 0)
     assert torch.equal(rowstest.moments.default(torch.ones(3, 2))[0], torch.full((3,), 2.0))
     assert rowstest.rms_norm(x).shape == (3, 0)
+    assert torch.equal(rowstest.logsumexp(x), x.logsumexp(-1))
     with pytest.raises(IndexError, match="rows without elements"):
         rowstest.largest(x)
+
+
+MIXED = {
+    "rms_norm": lambda *given: given,
+    "cross_entropy": lambda x, w: (x, torch.tensor([1, 2, 0], device=w.device)),
+    "rms_norm_backward": lambda x, w: (x, x, w, 0.5, [True, True]),
+    "column_sums": lambda x, w: (x, x[:, 0], w),
+    "column_sums of a number": lambda x, w: (x[0], w[0], x[1]),
+}
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_meta_and_another_device_are_refused_together(rowstest, case):
+    function = getattr(rowstest, case.partition(" ")[0])
+    x, w = torch.randn(3, 5), torch.randn(5)
+    for a, b in [(x.to("meta"), w), (x, w.to("meta"))]:
+        with pytest.raises(RuntimeError, match="expected all tensors on one device, but '"):
+            function(*MIXED[case](a, b))
+    function(*MIXED[case](x.to("meta"), w.to("meta")))
 
 
 def test_mixed_dtypes_are_promoted(rowstest):

@@ -22,6 +22,7 @@ static constexpr bool are_read[] = {$are_read}, of_rows[] = {$of_rows};
 static constexpr bool indices[] = {$indices};
 static constexpr int slots[] = {$slots}, length_slot = $length;
 static constexpr bool uses_positions = $positions, refuses_empty = $refuses;
+static constexpr bool counts_elements = $counts_elements;
 static constexpr ::torchext::fused::Part slices[] = {$slices};
 static constexpr ::torchext::fused::Place places[] = {$places};
 static constexpr int sizes[] = {$sizes};
@@ -163,7 +164,8 @@ def members(plan: FusedPlan, rows: RowsPlan) -> list[str]:
         ),
         length=str(slots.get(Name(LENGTH), -1)),
         positions=_word(rows.uses_positions),
-        refuses=_word(rows.is_empty_refused),
+        refuses=_word(rows.refuses_empty),
+        counts_elements=_word(rows.counts_elements),
         slices=", ".join(_slice(tree) for tree in inputs),
         places=", ".join(f"{{{p.result}, {p.index}, {p.count}}}" for p in plan.places),
         sizes=", ".join(str(places.get(tree, -1)) for tree in rows.sizes),

@@ -81,6 +81,24 @@ inline at::Device device_of(const Arguments& arguments) {
   return found;
 }
 
+/// Refuses tensors on another device beside those on meta, as kernels refuse them; may_be_numbers:
+/// those of one number may be on the CPU.
+inline void check_on_meta(const Expression& op, const Arguments& arguments, bool may_be_numbers) {
+  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
+    const at::OptionalTensorRef& tensor = arguments.tensors[i];
+    const bool is_there = tensor.has_value() && !(*tensor).is_meta();
+    const bool is_number = is_there && (*tensor).is_cpu() && (*tensor).dim() == 0;
+    TORCH_CHECK(
+        !is_there || (is_number && may_be_numbers),
+        op.name,
+        ": expected all tensors on one device, but '",
+        op.input_names[i],
+        "' is on ",
+        (*tensor).device(),
+        " and another on meta");
+  }
+}
+
 /// The sizes that the tensors of a call broadcast to, which may be symbolic.
 inline c10::SymDimVector broadcast(const Arguments& arguments) {
   c10::SymDimVector sizes;
@@ -343,6 +361,7 @@ inline void run_on_cpu(
 
 inline Results meta_results(
     const ElementExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  check_on_meta(op, arguments, /*may_be_numbers=*/true);
   check_exact(op, arguments);
   const c10::SymDimVector sizes = broadcast(arguments);
   const c10::SymDimVector strides = strides_of(op, arguments, sizes);

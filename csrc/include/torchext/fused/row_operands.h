@@ -33,6 +33,7 @@ struct RowExpression : Expression {
   bool refuses_empty;
   bool uses_length;
   bool uses_positions;
+  bool counts_elements; // computes integers that are as large as a row is long
   void (*compute)(const GivenRows<Value>& given, Value* results);
 };
 
@@ -54,6 +55,7 @@ inline constexpr RowExpression described<Op, true> = {
     Op::refuses_empty,
     Op::length_slot >= 0,
     Op::uses_positions,
+    Op::counts_elements,
     &Op::template compute<Value>,
 };
 
@@ -185,16 +187,6 @@ inline RowSizes checked_sizes(const RowExpression& op, const Arguments& argument
       !op.refuses_empty || sizes.length.maybe_as_int() != 0,
       op.name,
       ": rows without elements have no largest or least one");
-  const bool is_long = at::toOpMathType(common) != at::kDouble &&
-                       sizes.length.maybe_as_int().value_or(0) >= (1 << 24);
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      !is_long,
-      op.name,
-      ": rows of ",
-      sizes.length,
-      " elements are computed in ",
-      at::kDouble,
-      " only, which counts so many");
   return sizes;
 }
 
@@ -209,6 +201,7 @@ inline at::TensorOptions options_of(const RowExpression& op, const Arguments& ar
 
 inline Results meta_results(
     const RowExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
+  check_on_meta(op, arguments, /*may_be_numbers=*/false);
   const RowSizes sizes = checked_sizes(op, arguments);
   const at::TensorOptions options = options_of(op, arguments).device(at::kMeta);
   Results found(op.returns);
@@ -250,11 +243,19 @@ inline at::Tensor as_long(const at::Tensor& rows, const c10::SymInt& length) {
   return rows.expand_symint(sizes);
 }
 
-/// The dtype of the elements of a call: a larger one than that of all where some, or those of a
-/// result, would be rounded to that. What rows have one number of is never kept in 16 bits.
-inline at::ScalarType computed_in(const RowExpression& op, const Arguments& arguments) {
+constexpr int64_t kCounted = 1 << 24; // so many elements are counted exactly in single precision
+
+/// The dtype of the elements of a call: a larger one than that of all where some, those of a result, or
+/// places of a row of this length would be rounded to that. What rows have one number of is never kept
+/// in 16 bits.
+inline at::ScalarType computed_in(
+    const RowExpression& op, const Arguments& arguments, const c10::SymInt& length) {
   const at::ScalarType common = dtype_of(op.common, arguments);
   at::ScalarType found = common;
+  // A length that is not known yet may be any.
+  if (op.counts_elements && length.maybe_as_int().value_or(kCounted) >= kCounted) {
+    found = at::kDouble;
+  }
   for (size_t i = 0; i < op.results; ++i) {
     const at::ScalarType own = computed_for(op.rules[i], common, arguments);
     if (!op.row_results[i] || own == at::kDouble) {
@@ -275,7 +276,7 @@ inline at::ScalarType computed_in(const RowExpression& op, const Arguments& argu
 inline Results composite_results(
     const RowExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
   const RowSizes sizes = checked_sizes(op, arguments);
-  const at::ScalarType computed = at::toOpMathType(computed_in(op, arguments));
+  const at::ScalarType computed = at::toOpMathType(computed_in(op, arguments, sizes.length));
   const at::TensorOptions options = options_of(op, arguments).dtype(computed);
   std::vector<Value> inputs(op.inputs), numbers(op.numbers), results(op.results);
   c10::SmallVector<bool, 16> has(op.inputs + op.conditions);
@@ -456,7 +457,7 @@ Results run_over_rows(
     at::ArrayRef<bool> wanted,
     const Device& device) {
   const RowSizes sizes = checked_sizes(op, arguments);
-  const at::ScalarType common = computed_in(op, arguments);
+  const at::ScalarType common = computed_in(op, arguments, sizes.length);
   const int64_t length = sizes.length.expect_int();
   if (std::none_of(wanted.begin(), wanted.end(), [](bool is) { return is; })) {
     return Results(op.returns);
