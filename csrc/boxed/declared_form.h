@@ -5,12 +5,17 @@
 
 #include <ATen/core/boxing/OperatorKernel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
 
 #include <string>
 
 namespace torchext {
 inline namespace v1 {
 namespace detail {
+
+/// Calls the functional form in the place of one that writes, without its autocast policy: those that
+/// write have none, as ATen's have none.
+void call_without_policy(const c10::OperatorHandle& functional, torch::jit::Stack* stack);
 
 /// A kernel that calls another form of its operator.
 class DeclaredForm : public c10::OperatorKernel {

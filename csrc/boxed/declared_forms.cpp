@@ -133,7 +133,7 @@ class OutFormOf final : public detail::DeclaredForm {
     if (is_inplace(called.schema())) {
       results[0] = detail::writable_copy(results[0], values);
     }
-    called.callBoxed(&results);
+    detail::call_without_policy(called, &results);
     size_t next = 0;
     for (const c10::IValue& result : results) {
       if (result.isTensor() || result.isTensorList()) {
@@ -162,7 +162,7 @@ class InplaceFormOf final : public detail::DeclaredForm {
     const c10::FunctionSchema& schema = op.schema();
     const auto count = schema.arguments().size();
     const at::Tensor written = (*stack)[stack->size() - count].toTensor();
-    other().callBoxed(stack);
+    detail::call_without_policy(other(), stack);
     const at::Tensor result = stack->back().toTensor();
     stack->pop_back();
     TORCH_CHECK(

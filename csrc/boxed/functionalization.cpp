@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "declared_form.h"
 #include "functional_tensors.h"
 #include "tracked_aliases.h"
 
@@ -263,7 +264,7 @@ class FunctionalizedBy final : public c10::OperatorKernel {
     }
     const c10::OperatorHandle functional = detail::operator_named(name_, overload_);
     auto results = detail::arguments_of(functional.schema(), op.schema(), inner);
-    functional.callBoxed(&results);
+    detail::call_without_policy(functional, &results);
     return results;
   }
 

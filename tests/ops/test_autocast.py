@@ -3,8 +3,8 @@
 
 import pytest
 import torch
-from cases import loss_of, run
-from operators import OPERATORS, autocast_dtype, read_policies
+from cases import function_of_tensors, loss_of, parts, run
+from operators import FORMS, OPERATORS, autocast_dtype, read_policies
 from samples import SAMPLES, Call, tensor
 
 POLICIES = read_policies()
@@ -78,6 +78,41 @@ def test_compiled_under_autocast(name):
 
     compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(compiled(*call.tensors), function(*call.tensors))
+
+
+WRITING = [form for form in FORMS.values() if form.functional in POLICIES]
+PATHS = {
+    "eager": lambda function: function,
+    "vmap": torch.func.vmap,
+    "functionalize": torch.func.functionalize,
+    "compiled": lambda f: torch.compile(f, backend="aot_eager", fullgraph=True),
+}
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("form", WRITING, ids=[form.name for form in WRITING])
+def test_forms_that_write_have_no_policy(form, dtype, path):
+    call = call_in(form.functional, dtype)
+    results = parts(run(SAMPLES[form.functional], call))
+    function = function_of_tensors(SAMPLES[form.functional], call, form.call)
+
+    def written(with_autocast):
+        given = [t.clone() for t in call.tensors] + [
+            torch.zeros_like(r) for r, _ in zip(results, form.outputs)
+        ]
+
+        def called(*own):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=with_autocast):
+                return function(*own)
+
+        if path == "vmap":
+            given = [torch.stack([t, t]) for t in given]
+        PATHS[path](called)(*given)
+        return given
+
+    torch.testing.assert_close(written(True), written(False), rtol=0, atol=0)
 
 
 def test_casts_of_a_parameter_are_cached():
