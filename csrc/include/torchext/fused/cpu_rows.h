@@ -177,14 +177,21 @@ class Rows {
     (pass<index>(std::make_index_sequence<Op::reductions[index]>()), ...);
   }
 
-  /// The values of one pass, and where its inputs lie.
+  /// Where the operands of a pass lie, which compilers would look up again for each block: what is
+  /// stored might change it.
+  struct Places {
+    const char* from[Op::inputs + 1]; // null: all elements are `same`
+    V same[Op::inputs + 1];
+    char* to[Op::results]; // null: it is not wanted, or summed
+  };
+
+  /// The values of one block, in registers.
   template <size_t count>
   struct Block {
     V inputs[B::count][Op::inputs + 1];
     V kept[B::count][Op::kept + 1];
     V terms[B::count][count + 1];
     V results[B::count][Op::results];
-    const char* from[Op::inputs + 1]; // null: the values are there
   };
 
   template <size_t index, size_t... term>
@@ -194,14 +201,12 @@ class Rows {
       const size_t used = Op::used_numbers[index][i];
       row_vectors_[used] = Primitives<V>::number(of_row_[used]);
     }
-    Block<sizeof...(term)> block;
-    begin<index>(block);
-    whole<index>(block, terms);
+    whole<index>(places<index>(), terms);
   }
 
   /// All blocks of a row, in parts whose sums are summed.
   template <size_t index, size_t... term>
-  C10_ALWAYS_INLINE void whole(Block<sizeof...(term)>& block, std::index_sequence<term...> /*of*/) {
+  C10_ALWAYS_INLINE void whole(const Places& places, std::index_sequence<term...> /*of*/) {
     constexpr size_t count = sizeof...(term);
     [[maybe_unused]] V part[B::count][count + 1], total[B::count][count + 1];
     for (int k = 0; k < B::count; ++k) {
@@ -215,7 +220,8 @@ class Rows {
     for (int64_t done = 0; done < blocks;) {
       const int64_t end = count > 0 ? std::min(done + in_part, blocks) : blocks;
       for (; done < end; ++done) {
-        elements<index>(block, done * B::size, B::size);
+        Block<count> block;
+        elements<index>(places, block, done * B::size, B::size);
         for (int k = 0; k < B::count; ++k) {
           ((part[k][term] =
                 reduced<Op::reduction[index][term].how>(part[k][term], block.terms[k][term])),
@@ -229,7 +235,8 @@ class Rows {
       }
     }
     if (const int64_t left = call_.length - blocks * B::size; left > 0) {
-      elements<index>(block, blocks * B::size, left);
+      Block<count> block;
+      elements<index>(places, block, blocks * B::size, left);
       for (int k = 0; k < B::count; ++k) {
         ((total[k][term] = reduced<Op::reduction[index][term].how>(
               total[k][term],
@@ -256,41 +263,42 @@ class Rows {
     return L::template across<how>(found);
   }
 
-  /// Sets what is the same for all elements, or is missing and nothing is read of.
-  template <size_t index, typename Block>
-  C10_ALWAYS_INLINE void begin(Block& block) const {
+  template <size_t index>
+  C10_ALWAYS_INLINE Places places() const {
+    Places found;
+    for (size_t i = 0; i < Op::results; ++i) {
+      found.to[i] = call_.results[i] >= 0 ? data_[call_.results[i]] : nullptr;
+    }
     for (size_t i = 0; i < Op::inputs; ++i) {
-      block.from[i] = nullptr;
+      found.from[i] = nullptr;
       if (Op::reads[index][i] && has_[i] && stride(i) != 0) {
-        block.from[i] = data_[call_.inputs[i]];
+        found.from[i] = data_[call_.inputs[i]];
       } else if (Op::reads[index][i]) {
         const S same = has_[i] ? static_cast<S>(number(i)) : static_cast<S>(Op::defaults[i]);
-        for (int k = 0; k < B::count; ++k) {
-          block.inputs[k][i] = Primitives<V>::number(same);
-        }
+        found.same[i] = Primitives<V>::number(same);
       }
     }
+    return found;
   }
 
   int64_t stride(size_t input) const {
     return call_.strides[call_.inputs[input]];
   }
 
-  template <typename Block>
-  C10_ALWAYS_INLINE void load(Block& block, size_t i, const char* from, int64_t n) const {
-    V values[B::count];
-    B::load(reinterpret_cast<const T*>(from), n, values);
-    for (int k = 0; k < B::count; ++k) {
-      block.inputs[k][i] = values[k];
-    }
-  }
-
   /// What a pass computes of the elements from `done` on.
   template <size_t index, typename Block>
-  C10_ALWAYS_INLINE void elements(Block& block, int64_t done, int64_t n) {
+  C10_ALWAYS_INLINE void elements(const Places& places, Block& block, int64_t done, int64_t n) {
     for (size_t i = 0; i < Op::inputs; ++i) {
-      if (Op::reads[index][i] && block.from[i] != nullptr) {
-        load(block, i, block.from[i] + done * sizeof(T), n);
+      if (Op::reads[index][i]) {
+        V values[B::count];
+        if (places.from[i] != nullptr) {
+          B::load(reinterpret_cast<const T*>(places.from[i]) + done, n, values);
+        } else {
+          std::fill(values, values + B::count, places.same[i]);
+        }
+        for (int k = 0; k < B::count; ++k) {
+          block.inputs[k][i] = values[k];
+        }
       }
     }
     for (int k = 0; k < B::count; ++k) {
@@ -314,41 +322,47 @@ class Rows {
         }
       }
     }
-    store<index>(block, done, n, std::make_index_sequence<Op::results>());
+    store<index>(places, block, done, n, std::make_index_sequence<Op::results>());
   }
 
   template <size_t index, typename Block, size_t... result>
   C10_ALWAYS_INLINE void store(
-      const Block& block, int64_t done, int64_t n, std::index_sequence<result...> /*of*/) {
-    (store_one<index, result>(block, done, n), ...);
+      const Places& places,
+      const Block& block,
+      int64_t done,
+      int64_t n,
+      std::index_sequence<result...> /*of*/) {
+    (store_one<index, result>(places, block, done, n), ...);
   }
 
   template <size_t index, size_t i, typename Block>
-  C10_ALWAYS_INLINE void store_one(const Block& block, int64_t done, int64_t n) {
+  C10_ALWAYS_INLINE void store_one(
+      const Places& places, const Block& block, int64_t done, int64_t n) {
     if constexpr (Op::makes[index][i]) {
-      if (wanted_[i]) {
-        V values[B::count];
+      V values[B::count];
+      for (int k = 0; k < B::count; ++k) {
+        values[k] = block.results[k][i];
+      }
+      if constexpr (Op::sizes[i] >= 0) {
+        if (call_.results[i] == kSummed) {
+          add(i, done, n, values);
+          return;
+        }
+      }
+      if (places.to[i] == nullptr) {
+        return;
+      }
+      using R = Stored<Op, T, i>;
+      R* const to = reinterpret_cast<R*>(places.to[i]) + done;
+      if constexpr (std::is_same_v<R, T>) {
+        B::store(to, n, values);
+      } else {
+        S lanes[B::size];
         for (int k = 0; k < B::count; ++k) {
-          values[k] = block.results[k][i];
+          L::store(values[k], lanes + k * L::count);
         }
-        if constexpr (Op::sizes[i] >= 0) {
-          if (call_.results[i] == kSummed) {
-            add(i, done, n, values);
-            return;
-          }
-        }
-        using R = Stored<Op, T, i>;
-        R* const to = reinterpret_cast<R*>(data_[call_.results[i]]) + done;
-        if constexpr (std::is_same_v<R, T>) {
-          B::store(to, n, values);
-        } else {
-          S lanes[B::size];
-          for (int k = 0; k < B::count; ++k) {
-            L::store(values[k], lanes + k * L::count);
-          }
-          for (int64_t j = 0; j < n; ++j) {
-            to[j] = c10::convert<R>(lanes[j]);
-          }
+        for (int64_t j = 0; j < n; ++j) {
+          to[j] = c10::convert<R>(lanes[j]);
         }
       }
     }
