@@ -2,10 +2,11 @@
 """What is known of the CUDA kernels' speed without a GPU: their machine code, and what they move.
 
 `python benchmarks/cuda_code.py` needs nvcc and nvdisasm, and takes some minutes. Writes
-benchmarks/results/cuda_code.json: a line for each kernel and architecture
+benchmarks/results/cuda_code.json: a line for each kernel of csrc/cuda and architecture
 (torchext.testing.cuda_code), without those that torch's headers bring, and one for each call of an
 operator (torchext.testing.cuda_on_host.traffic). The digest is of the kernels' files without their
-comments: a test says when the table is of others.
+comments: a test says when the table is of others. Kernels of expressions have a test of their own,
+tests/cuda/test_expression_code.py.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def lines_of(rows: list[dict]) -> str:
 
 
 def main() -> None:
-    found = cuda_code.kernels("torchext", project=ROOT)
+    written = sorted(path.name for path in (ROOT / "csrc" / "cuda").glob("*.cu"))
+    found = cuda_code.kernels("torchext", project=ROOT, sources=written)
     kernels = [kernel for kernel in found if not kernel.kernel.startswith("at::")]
     moved = traffic.traffic("torchext", project=ROOT)
     print(cuda_code.table(kernels))

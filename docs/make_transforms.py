@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[1:1] = [str(ROOT), str(ROOT / "tests" / "ops"), str(ROOT / "tests" / "transforms")]
+TESTS = ROOT / "tests"
+sys.path[1:1] = [str(ROOT), str(TESTS), str(TESTS / "ops"), str(TESTS / "transforms")]
 
 from table_rows import ROWS  # noqa: E402
 from transform_table import COLUMNS, Reason, excuse_of, excused_share  # noqa: E402

@@ -16,17 +16,6 @@ namespace myns::native {
 
 constexpr int64_t kGrain = 32768; // elements that are worth a thread of their own
 
-/// Calls `row(i)` for every row, on all threads where there is enough work.
-template <typename Row>
-void for_rows(int64_t rows, int64_t columns, const Row& row) {
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns));
-  at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      row(i);
-    }
-  });
-}
-
 /// Folds `term(i)` for i < n with `combine`. The independent lanes are what lets a compiler
 /// vectorise it: it may not reorder floating point additions by itself.
 template <typename Acc, typename Term, typename Combine>

@@ -3,13 +3,10 @@
 // What the kernels over rows share: wide loads, reductions over a block, launch shapes.
 #pragma once
 
-#include <ATen/OpMathType.h>
-#include <ATen/core/Tensor.h>
 #include <c10/util/complex.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <type_traits>
 
 namespace myns::native {
@@ -160,23 +157,6 @@ class Row {
   Pack<T, N> kept_[K > 0 ? K : 1];
 };
 
-/// The factors of a row's columns, of the row's type or of that of its sums; 1 where there are none.
-template <int N, typename Acc, typename W>
-__device__ __forceinline__ Pack<Acc, N> factors(const W* weight, int64_t i) {
-  Pack<Acc, N> result;
-  if (weight == nullptr) {
-    for (int j = 0; j < N; ++j) {
-      result.values[j] = Acc(1);
-    }
-  } else {
-    const auto pack = load<N>(weight, i);
-    for (int j = 0; j < N; ++j) {
-      result.values[j] = static_cast<Acc>(pack.values[j]);
-    }
-  }
-  return result;
-}
-
 inline unsigned grid_blocks(int64_t blocks) {
   return static_cast<unsigned>(std::min(blocks, kMaxBlocks));
 }
@@ -191,20 +171,6 @@ void with_row_shape(bool packed, int64_t columns, const F& f) {
     f(std::integral_constant<int, N>(), std::integral_constant<int, kKeptPacks>());
   } else {
     f(std::integral_constant<int, N>(), std::integral_constant<int, 0>());
-  }
-}
-
-/// Calls `f(data)` with the data of a weight for rows of type `T`: of that type as it is, otherwise
-/// in the type of their sums; null where there is none.
-template <typename T, typename F>
-void with_weight(const std::optional<at::Tensor>& weight, const F& f) {
-  using Acc = at::opmath_type<T>;
-  constexpr at::ScalarType own = c10::CppTypeToScalarType<T>::value;
-  if (weight.has_value() && weight->defined() && weight->scalar_type() != own) {
-    const at::Tensor converted = weight->to(c10::CppTypeToScalarType<Acc>::value);
-    f(converted.const_data_ptr<Acc>());
-  } else {
-    f(weight.has_value() && weight->defined() ? weight->const_data_ptr<T>() : nullptr);
   }
 }
 

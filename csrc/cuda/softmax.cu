@@ -3,6 +3,7 @@
 #include "rows.cuh"
 
 #include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/cuda/CUDAException.h>

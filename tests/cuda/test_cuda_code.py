@@ -146,14 +146,15 @@ def test_flags_that_choose_architectures_give_way(nvdisasm, tmp_path):
 def test_the_command_prints_the_table_of_a_library(nvdisasm, tmp_path):
     out = tmp_path / "out.json"
     words = ["torchext.testing.cuda_code", "torchext", "--architectures", "90"]
-    words += ["--sources", "silu_and_mul.cu", "--json", str(out)]
+    words += ["--sources", "softmax.cu", "--json", str(out)]
     done = subprocess.run(
         [sys.executable, "-m", *words], cwd=ROOT, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert re.search(r"silu_and_mul<float, 4> +90 +\d+ +0 +0 .*%  16:\d+ +16:\d+\n", done.stdout)
-    assert {row["source"] for row in json.loads(out.read_text())} == {"csrc/cuda/silu_and_mul.cu"}
+    line = r"softmax_rows<4, 4, float> +90 +\d+ +0 +0 .*%  16:\d+ +16:\d+\n"
+    assert re.search(line, done.stdout)
+    assert {row["source"] for row in json.loads(out.read_text())} == {"csrc/cuda/softmax.cu"}
 
 
 @pytest.mark.parametrize(
@@ -199,26 +200,21 @@ def test_no_kernel_spills(kept):
 
 
 def test_kernels_of_packs_read_and_write_16_bytes_at_once(kept):
-    packs = re.compile(r"(?:_rows|weight_partials|partial_dot)<(\d+)|silu_and_mul\w*<.*, (\d+)>")
+    packs = re.compile(r"(?:softmax_rows|partial_dot)<(\d+)")
     seen = set()
     for row in kept["kernels"]:
         found = packs.search(row["kernel"])
-        if found is None or int(found[1] or found[2]) == 1:
+        if found is None or int(found[1]) == 1:
             continue
         name = row["kernel"].split("<")[0]
         seen.add(name)
         wide = {kind: max(map(int, row[kind]), default=0) for kind in ("loads", "stores")}
         assert wide["loads"] >= 16, row
         assert wide["stores"] >= 16 or name == "partial_dot", row  # which writes one number
-        # A row's scale is one number, and so is what is behind the last pack of a dot product.
-        if name not in ("weight_partials", "partial_dot"):
+        if name != "partial_dot":  # where numbers are behind the last pack
             assert min(map(int, row["loads"])) >= 16, row
-        if name not in ("backward_rows", "partial_dot"):
             assert min(map(int, row["stores"])) >= 16, row
-    assert seen == {
-        "softmax_rows", "rms_norm_rows", "backward_rows", "weight_partials", "partial_dot",
-        "silu_and_mul", "silu_and_mul_backward",
-    }  # fmt: skip
+    assert seen == {"softmax_rows", "partial_dot"}
 
 
 def test_every_kernel_has_room_for_the_blocks_that_it_is_launched_with(kept):
@@ -241,4 +237,5 @@ def test_what_is_written_is_the_results_alone(kept):
         if row["operator"] not in with_partial_sums:
             assert row["written_bytes"] == row["result_bytes"], row["call"]
         assert row["read_bytes"] >= row["argument_bytes"], row["call"]
-        assert row["ratio"] <= 2.5, row["call"]  # a weight is read for each row, from a cache
+        # A weight is read for each row, from a cache: of rows of four numbers that is most of it.
+        assert row["ratio"] <= 2.5 or row["argument_bytes"] < 1024, row["call"]

@@ -41,24 +41,40 @@ def test_every_operator_has_kernels_for_its_dtypes(kernels):
     assert {kernel.architecture for kernel in kernels} == {"80", "90", "100"}
     assert found["dense", "swiglu_backward"] == found["rows", "layer_norm"] == {"float", "BFloat16"}
     assert found["rows", "softmax_backward"] == {"float", "BFloat16", "double"}
-    assert found["rows", "cross_entropy"] == {"BFloat16", "double"}
+    # float32 stands beside 16 bits of several dtypes
+    assert found["rows", "cross_entropy"] == {"BFloat16", "float", "double"}
 
 
 def test_no_kernel_spills(kernels):
     assert [kernel for kernel in kernels if kernel.spill_bytes] == []
 
 
+# Whose results are numbers of rows, or bytes.
+NARROW = {
+    "cross_entropy",
+    "cross_entropy_jvp",
+    "quantize",
+    "quantize_jvp",
+    "quantize_double_backward",
+}
+
+
 def test_rows_are_read_and_written_16_bytes_at_once(kernels):
+    narrow = set()
     for kernel in kernels:
         loop, operator, dtype, width, _ = NAME.search(kernel.kernel).groups()
         if loop == "strided" or int(width) == 1:
             continue
         assert int(width) == 16 // BYTES[dtype], kernel
         assert max(kernel.loads) == 16, kernel
-        if operator not in ("cross_entropy", "cross_entropy_jvp", "quantize"):
-            assert max(kernel.stores) == 16, kernel  # those have numbers, and bytes
+        if max(kernel.stores) < 16:
+            narrow.add(operator)
+    assert narrow == NARROW
 
 
-def test_blocks_have_room(kernels):
-    """Of 256 threads, which all of them have."""
-    assert [kernel for kernel in kernels if kernel.occupancy[256] < 0.25] == []
+def test_two_blocks_have_room(kernels):
+    """Of 256 threads on a multiprocessor, but for one second derivative, of which one has."""
+    crowded = [kernel for kernel in kernels if kernel.occupancy[256] < 0.25]
+    names = {NAME.search(kernel.kernel).group(2) for kernel in crowded}
+    assert names == {"layer_norm_double_backward"}
+    assert all(kernel.occupancy[256] == 0.125 for kernel in crowded)

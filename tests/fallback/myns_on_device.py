@@ -80,7 +80,7 @@ def results_of(operator, call: Call, where) -> list:
     roots = [result for result in results if result.requires_grad]
     if roots:
         loss = sum((root * root).sum() for root in roots)
-        gradients = torch.autograd.grad(loss, call.tensors, allow_unused=True)
+        gradients = torch.autograd.grad(loss, call.tensors, materialize_grads=True)
     return [None if x is None else x.detach().cpu() for x in (*results, *gradients)]
 
 

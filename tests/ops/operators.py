@@ -2,15 +2,13 @@
 """What the two YAML files say about the operators of `myns`, for the tests to run over."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import own_spec
 import torch
-import yaml
 
 import torchext.ops  # noqa: F401  read_forms() looks the operators up
 
-REPOSITORY = Path(__file__).resolve().parent.parent.parent
+REPOSITORY = own_spec.SPEC.parent
 
 
 @dataclass(frozen=True)
@@ -18,8 +16,9 @@ class Operator:
     """One entry of native_functions.yaml."""
 
     name: str  # "add.Tensor"
-    is_composite: bool  # CompositeImplicitAutograd: differentiates through its parts
-    has_formula: bool  # derivatives.yaml has an entry for it
+    is_composite: bool  # differentiates through its parts, as what follows from derivatives does
+    has_formula: bool  # in derivatives.yaml, or of its expression
+    is_made_apart: bool  # results of rows, which out= forms copy
 
     @property
     def base_name(self) -> str:
@@ -46,29 +45,22 @@ def _schema_name(schema: str) -> str:
     return schema.partition("(")[0].strip()
 
 
-def _entries(file_name: str) -> list:
-    if file_name == own_spec.SPEC.name:
-        return own_spec.native_functions()
-    return yaml.safe_load((REPOSITORY / file_name).read_text())
-
-
-def _read(file_name: str, key: str) -> list:
-    return [(_schema_name(entry[key]), entry) for entry in _entries(file_name)]
+_ENTRIES = [(_schema_name(entry["func"]), entry) for entry in own_spec.native_functions()]
+_FORMULAS = {_schema_name(entry["name"]) for entry in own_spec.derivatives()}
 
 
 def read_operators() -> dict:
     """The functional operators."""
-    with_formula = {name for name, _ in _read("derivatives.yaml", "name")}
     operators = {}
-    for name, entry in _read("native_functions.yaml", "func"):
+    for name, entry in _ENTRIES:
         if "!" in entry["func"]:
             continue
-        is_structured = "structured_delegate" in entry
-        dispatch = entry.get("dispatch") or {"CompositeImplicitAutograd": name}
+        has_formula = name in _FORMULAS
         operators[name] = Operator(
             name=name,
-            is_composite="CompositeImplicitAutograd" in dispatch and not is_structured,
-            has_formula=name in with_formula,
+            is_composite=not has_formula and not {"dispatch", "structured_delegate"} & {*entry},
+            has_formula=has_formula,
+            is_made_apart="rows" in entry,
         )
     return operators
 
@@ -96,7 +88,7 @@ def read_forms() -> dict:
     """The operators that write, each with the functional one of the same name."""
     functional = {name.partition(".")[0]: name for name in read_operators()}
     forms = {}
-    for name, entry in _read("native_functions.yaml", "func"):
+    for name, entry in _ENTRIES:
         for part in (name, *str(entry.get("autogen", "")).split(",")):
             base, _, overload = part.strip().partition(".")
             is_out = overload.endswith("out")
@@ -110,14 +102,13 @@ def read_forms() -> dict:
 
 def read_policies() -> dict:
     """Operator to its autocast policy."""
-    entries = _read("native_functions.yaml", "func")
-    return {name: entry["autocast"] for name, entry in entries if "autocast" in entry}
+    return {name: entry["autocast"] for name, entry in _ENTRIES if "autocast" in entry}
 
 
 def read_cpu_fallbacks(key: str) -> set:
     """The functional operators whose kernel for a dispatch key is that of the CPU, on copies."""
     bases = set()
-    for name, entry in _read("native_functions.yaml", "func"):
+    for name, entry in _ENTRIES:
         for keys, kernel in entry.get("dispatch", {}).items():
             if kernel == "cpu_fallback" and key in keys.replace(" ", "").split(","):
                 bases.add(name.partition(".")[0])

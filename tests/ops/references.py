@@ -68,7 +68,7 @@ def rms_norm_double_backward(
     return tuple(grad if wanted else None for grad, wanted in zip(found, output_mask))
 
 
-def rms_norm_jvp(input, input_t, weight, weight_t, eps):
+def rms_norm_jvp(input_t, weight_t, input, weight, eps):
     normalized, scale = _normalize(input, eps)
     normalized_t = scale * (input_t - normalized * (normalized * input_t).mean(-1, keepdim=True))
     if weight is None:
@@ -92,15 +92,16 @@ def silu_and_mul_backward(grad_output, input):
     return torch.cat((grad_gate, grad_output * functional.silu(gate)), -1)
 
 
-def silu_and_mul_double_backward(grad_grad_input, grad_output, input):
-    """The gradient of silu_and_mul_backward for input, by autograd."""
+def silu_and_mul_double_backward(grad_grad_input, grad_output, input, output_mask):
+    """The gradients of silu_and_mul_backward, by autograd."""
 
     def backward(*inputs):
         return (silu_and_mul_backward(*inputs),)
 
-    return _gradient_of_results(backward, (grad_grad_input,), (grad_output, input))[1]
+    found = _gradient_of_results(backward, (grad_grad_input,), (grad_output, input))
+    return tuple(grad if wanted else None for grad, wanted in zip(found, output_mask))
 
 
-def silu_and_mul_jvp(input, input_t):
+def silu_and_mul_jvp(input_t, input):
     (gate, up), (gate_t, up_t) = input.chunk(2, -1), input_t.chunk(2, -1)
     return _silu_derivative(gate) * gate_t * up + functional.silu(gate) * up_t

@@ -158,8 +158,8 @@ def _rms_norm_double_backward(shape, dtype):
 def _rms_norm_jvp(shape, dtype):
     x, x_t = tensor(shape, dtype), tensor(shape, dtype)
     weight, weight_t = tensor(shape[-1:], dtype), tensor(shape[-1:], dtype)
-    yield Call((x, x_t, weight, weight_t, 0.25))
-    yield Call((x, x_t, None, None, 0.25))
+    yield Call((x_t, weight_t, x, weight, 0.25))
+    yield Call((x_t, None, x, None, 0.25))
 
 
 def _halved(shape):
@@ -171,7 +171,9 @@ def _silu_and_mul_backward(shape, dtype):
 
 
 def _silu_and_mul_double_backward(shape, dtype):
-    yield Call((tensor(shape, dtype), tensor(_halved(shape), dtype), tensor(shape, dtype)))
+    given = tensor(shape, dtype), tensor(_halved(shape), dtype), tensor(shape, dtype)
+    for mask in ([True, True], [True, False], [False, True]):
+        yield Call((*given, mask))
 
 
 def _pointwise(name, reference, calls=_unary, dtypes=ALL_DTYPES):

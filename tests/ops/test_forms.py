@@ -176,9 +176,6 @@ def test_an_input_can_be_the_out_tensor(form):
 
 def test_a_kernel_never_reads_what_a_resize_changed():
     myns = torch.ops.myns
-    grad, x = torch.randn(3, 4), torch.randn(3, 8)
-    expected = myns.silu_and_mul_backward(grad, x)
-    assert torch.equal(myns.silu_and_mul_backward.out(grad, x, out=grad), expected)
     vector = torch.arange(1.0, 5)
     assert myns.dot.out(vector, torch.ones(4), out=vector).item() == 10
     transposed = torch.randn(8, 3).t()
@@ -262,7 +259,7 @@ def test_an_expanded_tensor_is_refused(form):
         write(form, Call((expanded, *call.args[1:]), call.kwargs))
 
 
-@over([form for form in OUT if len(form.outputs) == 1])
+@over([f for f in OUT if len(f.outputs) == 1 and not OPERATORS[f.functional].is_made_apart])
 def test_an_out_tensor_that_overlaps_an_input_in_part_is_refused(form):
     call = first_call(form)
     (result,) = functional(form, call)

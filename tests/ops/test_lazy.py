@@ -35,6 +35,16 @@ def test_gradients_are_those_of_the_cpu(complaints, sample):
     assert complaints[f"gradients of {sample.name}"] == []
 
 
-@pytest.mark.parametrize("name", FORMS)
+# They have slices of rows, which are views: torch's lazy device has none below functionalization.
+SLICED = {"silu_and_mul.out"}
+
+
+@pytest.mark.parametrize("name", SLICED)
+def test_forms_that_slice_are_refused_by_torch(complaints, name):
+    (complaint,) = complaints[f"{name} writes"]
+    assert "aten::as_strided appears to be a view operator" in complaint
+
+
+@pytest.mark.parametrize("name", [name for name in FORMS if name not in SLICED])
 def test_a_form_writes_what_the_functional_operator_returns(complaints, name):
     assert complaints[f"{name} writes"] == []

@@ -136,6 +136,6 @@ def test_a_meta_kernel_refuses_the_dtypes_that_kernels_refuse(sample):
 
 def test_a_meta_kernel_checks_shapes():
     argument, weight = torch.empty(3, 4, device="meta"), torch.empty(5, device="meta")
-    expected = r"myns::rms_norm: weight must have shape \[4\], got \[5\]"
+    expected = "myns::rms_norm: weight has 5 where the tensors before it have 4"
     with pytest.raises(RuntimeError, match=expected):
         torch.ops.myns.rms_norm(argument, weight)

@@ -19,35 +19,31 @@ def rms_norm_backward(grad, x, weight):
 SHAPE_ERRORS = {
     "rms_norm weight of another size": (
         lambda: ops.rms_norm(ones(2, 64), ones(32)),
-        r"myns::rms_norm: weight must have shape \[64\], got \[32\]",
-    ),
-    "rms_norm weight with two dimensions": (
-        lambda: ops.rms_norm(ones(2, 64), ones(2, 64)),
-        r"myns::rms_norm: weight must have shape \[64\], got \[2, 64\]",
+        "myns::rms_norm: weight has 32 where the tensors before it have 64",
     ),
     "rms_norm of a 0-dim tensor": (
         lambda: ops.rms_norm(ones()),
-        r"myns::rms_norm: input must have at least (1|one) dimension.*got",
+        "myns::rms_norm: input has no dimension, and no rows",
     ),
     "rms_norm_backward gradient of another shape": (
         lambda: rms_norm_backward(ones(3, 64), ones(2, 64), None),
-        r"myns::rms_norm_backward: grad_output must have shape \[2, 64\], got \[3, 64\]",
+        "myns::rms_norm_backward: input has 2 where the tensors before it have 3",
     ),
     "rms_norm_backward weight of another size": (
         lambda: rms_norm_backward(ones(2, 64), ones(2, 64), ones(32)),
-        r"myns::rms_norm_backward: weight must have shape \[64\], got \[32\]",
+        "myns::rms_norm_backward: weight has 32 where the tensors before it have 64",
     ),
     "silu_and_mul of an odd last dimension": (
         lambda: ops.silu_and_mul(ones(2, 7)),
-        r"myns::silu_and_mul: input.shape\[-1\] % 2 must be 0, got 1, where input.*\[2, 7\]",
+        "myns::silu_and_mul: input has rows of 7 elements, which are not 2 slices of one length",
     ),
     "silu_and_mul of a 0-dim tensor": (
         lambda: ops.silu_and_mul(ones()),
-        r"myns::silu_and_mul: input must have at least (1|one) dimension.*got",
+        "myns::silu_and_mul: input has no dimension, and no rows",
     ),
     "silu_and_mul_backward gradient of another shape": (
         lambda: ops.silu_and_mul_backward(ones(2, 8), ones(2, 8)),
-        r"myns::silu_and_mul_backward: grad_output must have shape \[2, 4\], got \[2, 8\]",
+        "myns::silu_and_mul_backward: input has 4 where the tensors before it have 8",
     ),
     "dot of a matrix": (
         lambda: ops.dot(ones(2, 3), ones(3)),
