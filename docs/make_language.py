@@ -555,13 +555,14 @@ From the line follow
 - derivatives of every order and mode. `swiglu_backward`, `swiglu_double_backward` and `swiglu_jvp`
   are operators too, whose kernels are expressions, derived by the table below. They compute the
   gradients that are asked for alone; a tensor that was broadcast has the sum of its own. What is
-  saved is the arguments, or the result where its gradient needs less of them. Beyond the
-  second derivative, and in forward mode beyond the first, they differentiate as the ATen operators
-  that the expression is written with. `python -m torchext.codegen expand FILE` prints them, with
-  names of `let:` for what stands in them more than once. An entry in derivatives.yaml replaces what
-  would be derived, and `differentiable: False` leaves it out. Where nothing depends smoothly on a
-  tensor (`1 if x > 0 else 0`, `floor(x)`), results do not require grad, as those of comparisons,
-  and in-place forms refuse to write to what does;
+  saved is the arguments that any of the gradients needs, whichever are asked for, or the result
+  where its gradient needs less of them. Beyond the second derivative, and in forward mode beyond
+  the first, they differentiate as the ATen operators that the expression is written with. `python
+  -m torchext.codegen expand FILE` prints them, with names of `let:` for what stands in them more
+  than once. An entry in derivatives.yaml replaces what would be derived, and `differentiable:
+  False` leaves it out. Where nothing depends smoothly on a tensor (`1 if x > 0 else 0`,
+  `floor(x)`), results do not require grad, as those of comparisons, and in-place forms refuse to
+  write to what does;
 - a CompositeImplicitAutograd kernel of ATen's operators: a device without a kernel runs it, and
   Inductor compiles the expression together with what stands around it, forward and backward, in
   place of a call that it cannot see into.
