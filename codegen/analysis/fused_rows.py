@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping, Set
 
 from ..fused.dtypes import counts_elements
 from ..fused.extents import Extent, extents
-from ..fused.functions import functions, is_condition, positions, refuses_empty, size_of
+from ..fused.functions import (
+    functions,
+    indices_of,
+    is_condition,
+    positions,
+    refuses_empty,
+    size_of,
+)
 from ..fused.tree import (
     ELEMENT,
     Call,
@@ -43,7 +50,7 @@ def rows_plan(
     row_results = tuple(extent[tree] is not Extent.ELEMENT for tree in whole)
     sizes = tuple(map(size_of, whole))
     is_refused = any(row_results) and any(map(refuses_empty, in_order(*whole)))
-    counts = counts_elements(results, kinds)
+    counts = counts_elements(dict.fromkeys(whole), kinds)
     return _Rows(results, row_results, kinds, before).plan(sizes, read, is_refused, counts)
 
 
@@ -102,8 +109,8 @@ class _Rows:
         self,
         sizes: tuple[Tree | None, ...],
         read: frozenset[Tree],
-        refuses_empty: bool,
-        counts_elements: bool,
+        is_refused: bool,
+        counts: tuple[bool, bool],
     ) -> RowsPlan:
         raw = [self._steps(index, set()) for index in range(self.count)]
         first: dict[Tree, int] = {}
@@ -119,7 +126,7 @@ class _Rows:
         kept = [part for part in self.order if part in slow and any(part in u for u in used)]
         return RowsPlan(
             read=read,
-            indices=frozenset(self._indices()),
+            indices=frozenset(indices_of(*self.order)),
             uses_positions=positions() in self.order,
             passes=tuple(
                 self._pass(index, steps, used[index], kept) for index, steps in enumerate(all_steps)
@@ -132,14 +139,10 @@ class _Rows:
             sizes=sizes,
             row_results=self.row_results,
             may_be_inputs=tuple(map(_may_be_input, self.results)),
-            refuses_empty=refuses_empty,
-            counts_elements=counts_elements,
+            refuses_empty=is_refused,
+            counts_elements=counts[0],
+            needs_counts=counts[1],
         )
-
-    def _indices(self) -> Iterable[Tree]:
-        for part in self.order:
-            if isinstance(part, Call) and part.function == ELEMENT:
-                yield part.arguments[1]
 
     def _pass(self, index: int, steps: list[Tree], used: set[Tree], kept: list[Tree]) -> Pass:
         return Pass(

@@ -25,7 +25,7 @@ from .dtypes import Dtype, cast_is_smooth, dtype_of
 from .entries import MASK
 from .extents import Extent, extent
 from .formula_text import Derived, DerivedOperator, Formulas, listed
-from .functions import by_pieces, computed, made_as, size_of
+from .functions import by_pieces, computed, is_condition, made_as, size_of
 from .sizes import as_rows, of_arguments, with_tensors
 from .tree import (
     LENGTH,
@@ -37,7 +37,9 @@ from .tree import (
     OfRow,
     Tree,
     exchanged,
+    in_order,
     names,
+    parts,
 )
 
 _ZERO = Number(0)
@@ -129,7 +131,8 @@ class _Deriving:
 
     def _save_result(self, results: tuple[Tree, ...]) -> str | None:
         """The name of an argument that is the result, where gradients are computed of that and of
-        fewer tensors then, or rows have only one number of it."""
+        fewer tensors then, or rows have only one number of it; not where they compare with it what
+        is computed again, which is not rounded as it is."""
         if len(results) != 1 or not self.gradients:
             return None
         name = "output"
@@ -141,7 +144,8 @@ class _Deriving:
         before, after = (
             set(names(*found.values())) & set(self.tensors) for found in (self.gradients, trees)
         )
-        if trees == self.gradients or not (after < before or is_of_rows):
+        is_gain = after < before or is_of_rows
+        if trees == self.gradients or not is_gain or _is_compared(own, trees.values()):
             return None
         self.gradients = trees
         return self._given(name, results[0])
@@ -280,3 +284,11 @@ class _Deriving:
         func = self._schema("double_backward", self._arguments(trees, before), len(trees))
         doc = f"Gradients of ``{backward.func.name}`` for {listed(self.differentiated)}."
         return DerivedOperator(func, trees, doc, is_composite=True)
+
+
+def _is_compared(value: Tree, trees: Iterable[Tree]) -> bool:
+    """Whether a value is compared with one that is computed."""
+    comparisons = (part for part in in_order(*trees) if is_condition(part))
+    return any(
+        value in parts(part) and any(parts(other) for other in parts(part)) for part in comparisons
+    )

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from ..spec.dtypes import SCALAR_TYPES
-from .functions import functions, joins_conditions
+from .functions import functions, joins_conditions, positions
 from .tree import (
+    LENGTH,
     Call,
     Cast,
     Choice,
@@ -26,6 +27,7 @@ from .tree import (
     Slice,
     Tree,
     in_order,
+    names,
 )
 
 # The dtypes that results are cast to; through those of 16 bits and more a gradient flows back.
@@ -126,18 +128,36 @@ def compared(trees: Iterable[Tree], kinds: Mapping[str, str]) -> tuple[Dtype, ..
     return tuple(found)
 
 
-def counts_elements(trees: Iterable[Tree], kinds: Mapping[str, str]) -> bool:
-    """Whether expressions of rows have places in them, or how many elements there are of a kind."""
+def counts_elements(results: Iterable[Tree], kinds: Mapping[str, str]) -> tuple[bool, bool]:
+    """Whether expressions of rows have integers that are as large as a row is long, its places too;
+    and whether results or conditions do not do with numbers that are near those."""
+    trees = tuple(results)
     made: dict[Tree, Dtype] = {}
     for part in in_order(*trees):
         made[part] = _dtype(part, made, kinds)
-    return any(
-        isinstance(part, Call)
-        and functions()[part.function].is_of_rows
-        and not dtype.tensors
-        and dtype.least is Category.INTEGER
-        for part, dtype in made.items()
-    )
+    counts = {part for part, dtype in made.items() if _is_of_rows(part) and _is_integer(dtype)}
+    lengths = [tree for tree in trees if _is_whole(tree, made) and LENGTH in names(tree)]
+    exact = [tree for tree in trees if _is_whole(tree, made)]
+    for part in in_order(*trees):
+        if isinstance(part, Call) and made[part].is_bool and not joins_conditions(part):
+            # places are compared with integers as such
+            exact += [value for value in part.arguments if value != positions()]
+    is_exact = bool(lengths) or not counts.isdisjoint(in_order(*exact))
+    return bool(counts or lengths), is_exact
+
+
+def _is_of_rows(part: Tree) -> bool:
+    return isinstance(part, Call) and functions()[part.function].is_of_rows
+
+
+def _is_integer(dtype: Dtype) -> bool:
+    """Whether it is one of no tensor."""
+    return not (dtype.tensors or dtype.is_bool or dtype.cast) and dtype.least is Category.INTEGER
+
+
+def _is_whole(result: Tree, made: Mapping[Tree, Dtype]) -> bool:
+    is_cast = isinstance(result, Cast) and not cast_is_smooth(result)
+    return is_cast or _is_integer(made[result])
 
 
 def _promoted(*several: Dtype) -> Dtype:

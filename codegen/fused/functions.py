@@ -195,7 +195,7 @@ def joins_conditions(tree: Call) -> bool:
     return tree.function in ("and", "or", "not")
 
 
-_SUM, _PRODUCT = "kSum", "kProduct"
+_SUM = "kSum"
 
 
 @functools.cache
@@ -240,6 +240,12 @@ def joined_rows(rows: Sequence[Tree]) -> Tree:
 def total(row: Tree, like: Tree) -> Tree:
     """Rows, summed where those of a tensor are broadcast."""
     return Call(_named("total"), (row, like))
+
+
+def indices_of(*trees: Tree) -> set[Tree]:
+    """The integers of rows by which expressions choose elements."""
+    calls = (part for part in in_order(*trees) if isinstance(part, Call))
+    return {call.arguments[1] for call in calls if call.function == ELEMENT}
 
 
 def makes_result(tree: Tree) -> bool:

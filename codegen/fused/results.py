@@ -11,8 +11,8 @@ from typing import Protocol
 from ..errors import did_you_mean
 from .dtypes import CASTS
 from .extents import Extent, extent
-from .functions import joined_rows, total
-from .tree import CAST, Cast, Name, Number, Tree, names
+from .functions import indices_of, joined_rows, total
+from .tree import CAST, Cast, Name, Number, OfRow, Tree, names
 
 
 class Reader(Protocol):
@@ -44,9 +44,13 @@ def _cast(reader: Reader, node: ast.Call) -> Tree:
     if len(node.args) != 2 or node.keywords:
         raise reader.mistake(node, f"'{shown(node)}' is no cast: '{CAST}(x, int8)' is one")
     value, dtype = reader.value(node.args[0]), shown(node.args[1])
-    if dtype in reader.arguments and dtype not in CASTS:
+    if dtype in reader.arguments:
+        if dtype in CASTS:
+            raise reader.mistake(node.args[1], f"'{dtype}' is a dtype, and an argument here")
         if reader.arguments[dtype] != "tensor":
             raise reader.mistake(node.args[1], f"'{dtype}' is no Tensor that is always given")
+        if OfRow(dtype) in indices_of(value):
+            raise reader.mistake(node.args[1], f"'{dtype}' is an index, and has integers")
         if dtype not in names(value):
             message = f"nothing that is cast to the dtype of '{dtype}' is computed of it"
             raise reader.mistake(node.args[1], message)

@@ -40,3 +40,4 @@ class RowsPlan:
     may_be_inputs: tuple[bool, ...]  # whether a result may be an argument itself
     refuses_empty: bool  # a row without elements has no result
     counts_elements: bool  # integers are computed that are as large as a row is long
+    needs_counts: bool  # and must be exact, though places are compared as integers

@@ -203,7 +203,8 @@ class Operator:
         "What autocast does with the operator's floating point arguments, on the CPU, CUDA and "
         "PrivateUse1: `lower_precision_fp` casts them to autocast's dtype, `fp32` to float32, "
         "`promote` to float32 where one of them is and to autocast's dtype otherwise; float64 "
-        "stays. Without the key it leaves them alone.",
+        "stays. Without the key it leaves them alone, and so it does with those of forms that "
+        "write.",
         "text",
         None,
         is_extension=True,

@@ -27,11 +27,11 @@ class AutocastKernel final : public c10::OperatorKernel {
   void operator()(
       const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     const auto key = at::autocast::get_autocast_dispatch_key_from_device_type(device_);
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(key);
     if (without_policy != nullptr && *without_policy == op) {
       const c10::DispatchKeySet below(c10::DispatchKeySet::FULL_AFTER, key);
       return op.redispatchBoxed(keys & below, stack);
     }
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(key);
     const auto count = static_cast<int64_t>(op.schema().arguments().size());
     const auto first = stack->end() - count;
     const at::ScalarType dtype = target(first, stack->end());

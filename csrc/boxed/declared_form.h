@@ -13,8 +13,8 @@ namespace torchext {
 inline namespace v1 {
 namespace detail {
 
-/// Calls the functional form in the place of one that writes, without its autocast policy: those that
-/// write have none, as ATen's have none.
+/// Calls the functional form in the place of one that writes, without its autocast policy: those
+/// that write have none, as ATen's have none. What that calls is cast no more than with its policy.
 void call_without_policy(const c10::OperatorHandle& functional, torch::jit::Stack* stack);
 
 /// A kernel that calls another form of its operator.

@@ -4,6 +4,7 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
+#include <ATen/Parallel.h>
 #include <myns/kernels/dot.h>
 
 #include <vector>

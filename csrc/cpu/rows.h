@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Loops that the kernels over rows share. The library must be compiled with OpenMP, as libtorch is:
-// otherwise at::parallel_for runs on one thread.
+// Sums that the kernels over rows share.
 #pragma once
 
 #include <torchext/vectorize.h> // first
 
-#include <ATen/Parallel.h>
 #include <c10/macros/Macros.h>
 
 #include <algorithm>

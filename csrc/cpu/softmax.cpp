@@ -5,6 +5,7 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
+#include <ATen/Parallel.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/accumulate.h>
 #include <myns/kernels/softmax.h>

@@ -224,6 +224,7 @@ MISTAKES = {
     "to(x, bool)": (6, "results are cast to no 'bool'"),
     "to(x, torch.int8)": (6, "results are cast to no 'torch.int8'"),
     "to(x * 2, n)": (10, "'n' is no Tensor that is always given"),
+    "to(x[i], i)": (9, "'i' is an index, and has integers"),
     "to(x * 2, w)": (10, "nothing that is cast to the dtype of 'w' is computed of it"),
 }
 

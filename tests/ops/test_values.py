@@ -98,6 +98,12 @@ def test_rms_norm_squares_of_half_precision_do_not_overflow(dtype):
     torch.testing.assert_close(torch.ops.myns.rms_norm(large), torch.ones(2, 8, dtype=dtype))
 
 
+def test_a_weight_of_rms_norm_broadcasts():
+    x, weight = tensor((3, 8), torch.float32), tensor((2, 1, 8), torch.float32)
+    expected = torch.nn.functional.rms_norm(x, (8,), None, 1e-6) * weight
+    torch.testing.assert_close(torch.ops.myns.rms_norm(x, weight), expected)
+
+
 @pytest.mark.parametrize("weight_dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 def test_rms_norm_takes_a_weight_of_another_floating_dtype(dtype, weight_dtype):

@@ -80,9 +80,38 @@ def test_long_rows_are_counted_exactly(rowstest, path):
     assert x.argmax().item() % 2 == (x > 0).sum().item() % 2 == 1
 
 
+@pytest.mark.parametrize("path", [*PATHS, "dynamic"])
+def test_the_length_of_a_long_row_is_exact(rowstest, path):
+    x = torch.ones(1).expand((1 << 24) + 1)
+    function = PATHS.get(path, lambda f: traced(f, dynamic=True))(rowstest.length_or)
+    x = x.clone() if path == "vmap" else x
+    assert [found.item() for found in function(x)] == [x.numel()] * 2
+
+
+@pytest.mark.parametrize("path", [*PATHS, "dynamic"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+def test_gradients_of_the_largest_of_what_is_computed(rowstest, path, dtype):
+    torch.manual_seed(11)
+    x, w = torch.randn(40, 7, dtype=dtype), torch.randn(7, dtype=dtype)
+    compiled = PATHS.get(path, lambda f: traced(f, dynamic=True))
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+
+    def gradients(function):
+        given = [x.clone().requires_grad_(), w.clone().requires_grad_()]
+        return torch.autograd.grad(function(*given).to(wide).sin().sum(), given)
+
+    cases = [(rowstest.largest_product, torch.amax)]
+    for least, reduced in [(False, torch.amax), (True, torch.amin)]:
+        cases.append((lambda a, b, k=least: rowstest.product_extremes(a, b, k), reduced))
+    coarse = {"rtol": 0.02, "atol": 0.02} if dtype == torch.bfloat16 else {}
+    for function, reduced in cases:
+        expected = gradients(lambda a, b, f=reduced: f(a.to(wide) * b.to(wide), -1))
+        assert_close(gradients(compiled(function)), expected, **coarse)
+
+
 def test_long_rows_without_loops_that_count_them_are_refused(rowstest):
     x = torch.zeros(1, dtype=torch.bfloat16).expand(1 << 24)
-    with pytest.raises(NotImplementedError, match="not implemented for Double, which `dtypes`"):
+    with pytest.raises(NotImplementedError, match="rows of 16777216 are counted in Double, which"):
         rowstest.first_place(x)
 
 

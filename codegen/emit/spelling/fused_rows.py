@@ -165,7 +165,7 @@ def members(plan: FusedPlan, rows: RowsPlan) -> list[str]:
         length=str(slots.get(Name(LENGTH), -1)),
         positions=_word(rows.uses_positions),
         refuses=_word(rows.refuses_empty),
-        counts_elements=_word(rows.counts_elements),
+        counts_elements=f"{_word(rows.counts_elements)}, needs_counts = {_word(rows.needs_counts)}",
         slices=", ".join(_slice(tree) for tree in inputs),
         places=", ".join(f"{{{p.result}, {p.index}, {p.count}}}" for p in plan.places),
         sizes=", ".join(str(places.get(tree, -1)) for tree in rows.sizes),

@@ -83,7 +83,8 @@ inline at::Device device_of(const Arguments& arguments) {
 
 /// Refuses tensors on another device beside those on meta, as kernels refuse them; may_be_numbers:
 /// those of one number may be on the CPU.
-inline void check_on_meta(const Expression& op, const Arguments& arguments, bool may_be_numbers) {
+inline void check_all_on_meta(
+    const Expression& op, const Arguments& arguments, bool may_be_numbers) {
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
     const at::OptionalTensorRef& tensor = arguments.tensors[i];
     const bool is_there = tensor.has_value() && !(*tensor).is_meta();
@@ -361,7 +362,7 @@ inline void run_on_cpu(
 
 inline Results meta_results(
     const ElementExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
-  check_on_meta(op, arguments, /*may_be_numbers=*/true);
+  check_all_on_meta(op, arguments, /*may_be_numbers=*/true);
   check_exact(op, arguments);
   const c10::SymDimVector sizes = broadcast(arguments);
   const c10::SymDimVector strides = strides_of(op, arguments, sizes);

@@ -34,6 +34,7 @@ struct RowExpression : Expression {
   bool uses_length;
   bool uses_positions;
   bool counts_elements; // computes integers that are as large as a row is long
+  bool needs_counts;    // exact ones, though ATen's operators compare places as integers
   void (*compute)(const GivenRows<Value>& given, Value* results);
 };
 
@@ -56,6 +57,7 @@ inline constexpr RowExpression described<Op, true> = {
     Op::length_slot >= 0,
     Op::uses_positions,
     Op::counts_elements,
+    Op::needs_counts,
     &Op::template compute<Value>,
 };
 
@@ -201,7 +203,7 @@ inline at::TensorOptions options_of(const RowExpression& op, const Arguments& ar
 
 inline Results meta_results(
     const RowExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
-  check_on_meta(op, arguments, /*may_be_numbers=*/false);
+  check_all_on_meta(op, arguments, /*may_be_numbers=*/false);
   const RowSizes sizes = checked_sizes(op, arguments);
   const at::TensorOptions options = options_of(op, arguments).device(at::kMeta);
   Results found(op.returns);
@@ -246,16 +248,12 @@ inline at::Tensor as_long(const at::Tensor& rows, const c10::SymInt& length) {
 constexpr int64_t kCounted = 1 << 24; // so many elements are counted exactly in single precision
 
 /// The dtype of the elements of a call: a larger one than that of all where some, those of a result, or
-/// places of a row of this length would be rounded to that. What rows have one number of is never kept
-/// in 16 bits.
+/// integers that count those of a row would be rounded to that; counts: whether there are such. What
+/// rows have one number of is never kept in 16 bits.
 inline at::ScalarType computed_in(
-    const RowExpression& op, const Arguments& arguments, const c10::SymInt& length) {
+    const RowExpression& op, const Arguments& arguments, bool counts) {
   const at::ScalarType common = dtype_of(op.common, arguments);
-  at::ScalarType found = common;
-  // A length that is not known yet may be any.
-  if (op.counts_elements && length.maybe_as_int().value_or(kCounted) >= kCounted) {
-    found = at::kDouble;
-  }
+  at::ScalarType found = counts ? at::kDouble : common;
   for (size_t i = 0; i < op.results; ++i) {
     const at::ScalarType own = computed_for(op.rules[i], common, arguments);
     if (!op.row_results[i] || own == at::kDouble) {
@@ -276,7 +274,10 @@ inline at::ScalarType computed_in(
 inline Results composite_results(
     const RowExpression& op, const Arguments& arguments, at::ArrayRef<bool> wanted) {
   const RowSizes sizes = checked_sizes(op, arguments);
-  const at::ScalarType computed = at::toOpMathType(computed_in(op, arguments, sizes.length));
+  // A length that is not known yet may be any.
+  const bool counts =
+      op.needs_counts && !TORCH_STATICALLY_KNOWN_TRUE(sizes.length.sym_lt(kCounted));
+  const at::ScalarType computed = at::toOpMathType(computed_in(op, arguments, counts));
   const at::TensorOptions options = options_of(op, arguments).dtype(computed);
   std::vector<Value> inputs(op.inputs), numbers(op.numbers), results(op.results);
   c10::SmallVector<bool, 16> has(op.inputs + op.conditions);
@@ -457,8 +458,17 @@ Results run_over_rows(
     at::ArrayRef<bool> wanted,
     const Device& device) {
   const RowSizes sizes = checked_sizes(op, arguments);
-  const at::ScalarType common = computed_in(op, arguments, sizes.length);
   const int64_t length = sizes.length.expect_int();
+  const bool counts = op.counts_elements && length >= kCounted;
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !counts || op.takes(at::kDouble),
+      op.name,
+      ": elements of rows of ",
+      length,
+      " are counted in ",
+      at::kDouble,
+      ", which `dtypes` leaves out");
+  const at::ScalarType common = computed_in(op, arguments, counts);
   if (std::none_of(wanted.begin(), wanted.end(), [](bool is) { return is; })) {
     return Results(op.returns);
   }
