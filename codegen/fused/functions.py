@@ -277,11 +277,10 @@ def made_as(result: Tree, value: Tree) -> Tree:
     """Another value, summed or cast as a result is; an argument whose dtype that has is named."""
     like = size_of(result)
     if isinstance(result, Cast):
-        dtype = result.dtype
-        own = [part for part in in_order(result) if isinstance(part, (Name, OfRow, Slice))]
-        for tensor in [part for part in own if part.name == dtype][:1]:
-            value = value if dtype in names(value) else sized(value, tensor)
-        return Cast(value, dtype)
+        tensors = (part for part in in_order(result) if isinstance(part, (Name, OfRow, Slice)))
+        own = next((tensor for tensor in tensors if tensor.name == result.dtype), None)
+        is_named = own is None or result.dtype in names(value)
+        return Cast(value if is_named else sized(value, own), result.dtype)
     return value if like is None else total(value, like)
 
 

@@ -22,7 +22,7 @@ static constexpr bool are_read[] = {$are_read}, of_rows[] = {$of_rows};
 static constexpr bool indices[] = {$indices};
 static constexpr int slots[] = {$slots}, length_slot = $length;
 static constexpr bool uses_positions = $positions, refuses_empty = $refuses;
-static constexpr bool counts_elements = $counts_elements;
+static constexpr bool counts_elements = $counts_elements, needs_counts = $needs_counts;
 static constexpr ::torchext::fused::Part slices[] = {$slices};
 static constexpr ::torchext::fused::Place places[] = {$places};
 static constexpr int sizes[] = {$sizes};
@@ -144,6 +144,7 @@ def members(plan: FusedPlan, rows: RowsPlan) -> list[str]:
     inputs = [item.tree for item in plan.inputs]
     places: dict[Tree | None, int] = {tree: index for index, tree in enumerate(inputs)}
     slots = {part: index for index, part in enumerate(rows.numbers)}
+    of_inputs = [slots.get(tree, -1) if isinstance(tree, OfRow) else -1 for tree in inputs]
     counts = [len(one.reductions) for one in rows.passes]
     of_rows = [_function(_OF_ROW, i, _new(plan, rows).of_row(one.of_row)) for i, one in _each(rows)]
     last = _function(_OF_ROW, len(rows.passes), _new(plan, rows).of_row(rows.last))
@@ -159,13 +160,12 @@ def members(plan: FusedPlan, rows: RowsPlan) -> list[str]:
         are_read=_bools(tree in rows.read for tree in inputs),
         of_rows=_bools(isinstance(tree, OfRow) for tree in inputs),
         indices=_bools(tree in rows.indices for tree in inputs),
-        slots=", ".join(
-            str(slots.get(tree, -1) if isinstance(tree, OfRow) else -1) for tree in inputs
-        ),
+        slots=", ".join(map(str, of_inputs)),
         length=str(slots.get(Name(LENGTH), -1)),
         positions=_word(rows.uses_positions),
         refuses=_word(rows.refuses_empty),
-        counts_elements=f"{_word(rows.counts_elements)}, needs_counts = {_word(rows.needs_counts)}",
+        counts_elements=_word(rows.counts_elements),
+        needs_counts=_word(rows.needs_counts),
         slices=", ".join(_slice(tree) for tree in inputs),
         places=", ".join(f"{{{p.result}, {p.index}, {p.count}}}" for p in plan.places),
         sizes=", ".join(str(places.get(tree, -1)) for tree in rows.sizes),
