@@ -72,9 +72,18 @@ def test_rows_are_read_and_written_16_bytes_at_once(kernels):
     assert narrow == NARROW
 
 
+# Those that need more than 128 registers, by architecture.
+CROWDED = {
+    ("90", "layer_norm_double_backward"),
+    ("100", "layer_norm_backward"),
+    ("100", "layer_norm_double_backward"),
+    ("100", "layer_norm_jvp"),
+}
+
+
 def test_two_blocks_have_room(kernels):
-    """Of 256 threads on a multiprocessor, but for one second derivative, of which one has."""
+    """Of 256 threads on a multiprocessor, but for those of which one has."""
     crowded = [kernel for kernel in kernels if kernel.occupancy[256] < 0.25]
-    names = {NAME.search(kernel.kernel).group(2) for kernel in crowded}
-    assert names == {"layer_norm_double_backward"}
+    found = {(kernel.architecture, NAME.search(kernel.kernel).group(2)) for kernel in crowded}
+    assert found == CROWDED
     assert all(kernel.occupancy[256] == 0.125 for kernel in crowded)
