@@ -4,14 +4,17 @@ other operators, call them with."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .calls import gradients, out_arguments
+from .calls import cotangents, out_arguments
 from .facts import Facts
 from .samples import Sample
 from .subject import Subject
@@ -20,6 +23,7 @@ _MOST_CALLS = 3  # that are kept of an operator
 _MOST_ELEMENTS = 4096  # of a tensor whose values are kept
 
 Recorded = dict[str, list[Sample]]  # by operator
+_Function = Callable[..., tuple[torch.Tensor, ...]]
 
 
 class _Unsaid(Exception):
@@ -27,18 +31,40 @@ class _Unsaid(Exception):
 
 
 def recorded_samples(sources: Iterable[Subject], wanted: Collection[str]) -> Recorded:
-    """Run the operators of `sources`, and backward, on their samples; return what those among
-    `wanted` were called with. Whatever a source raises is for its own checks to find."""
+    """Run the operators of `sources`, and their derivatives, on their samples; return what those
+    among `wanted` were called with. Whatever a source raises is for its own checks to find."""
     found: Recorded = {}
     for subject in sources:
-        try:
-            calls = subject.calls(subject.wide_dtype)
-            with _Recorder(subject.facts.namespace, set(wanted), subject.wide_dtype, found):
-                for call in calls:
-                    gradients(subject.function(call), call.tensors, subject.differentiable(call))
-        except Exception:  # as the operator likes
-            continue
+        dtype = subject.wide_dtype
+        with contextlib.suppress(Exception):  # as the operator likes
+            calls = subject.calls(dtype)
+            with _Recorder(subject.facts.namespace, set(wanted), dtype, found):
+                for call, differentiate in itertools.product(calls, (_reverse_mode, _forward_mode)):
+                    with contextlib.suppress(Exception):
+                        flags = subject.differentiable(call)
+                        differentiate(subject.function(call), call.tensors, flags)
     return found
+
+
+def _reverse_mode(function: _Function, tensors: list[torch.Tensor], flags: list[bool]) -> None:
+    """Compute gradients, and the gradients of these."""
+    leaves = [t.detach().requires_grad_(flag) for t, flag in zip(tensors, flags)]
+    wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
+    results = [result for result in function(*leaves) if result.requires_grad]
+    given = [c.requires_grad_() for c in cotangents(results)]
+    found = torch.autograd.grad(results, wanted, given, create_graph=True, materialize_grads=True)
+    found = [gradient for gradient in found if gradient.requires_grad]
+    torch.autograd.grad(found, [*wanted, *given], cotangents(found), allow_unused=True)
+
+
+def _forward_mode(function: _Function, tensors: list[torch.Tensor], flags: list[bool]) -> None:
+    """Compute tangents of the results."""
+    with forward_ad.dual_level():
+        duals = [
+            forward_ad.make_dual(t, tangent) if flag else t
+            for t, flag, tangent in zip(tensors, flags, cotangents(tensors))
+        ]
+        function(*duals)
 
 
 def may_call_others(facts: Facts) -> bool:
