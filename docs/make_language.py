@@ -600,18 +600,21 @@ The dtype is that of an operator of ATen that takes all the tensors and numbers 
 value: `x if mask > 0 else y` has that of x and y. Everything is computed in the dtype of all of
 them together, of float16 and bfloat16 in float32, and rounded once; what is written out is not
 reordered, so that `x - x` stays NaN where x is. Integers and bools are served where the functions
-have them, complex numbers are refused. `dtypes: [bfloat16, float32]` leaves out what no call needs,
+have them; complex numbers, Scalars too, where `dtypes:` has some, by the functions that are marked.
+What is real beside them is computed as a real number, `log(x) * z` with a negative x as NaN, and
+the gradient of a real tensor is real. `dtypes: [bfloat16, float32]` leaves out what no call needs,
 in the loops of all that is derived too, which compile in as much less time: expressions are
 compiled for the floats that it lists, for float32 beside 16 bits, and for what these are together;
 for all where a result may have the default dtype. Every result has the sizes that
 all tensors broadcast to; sizes that do not are an error that names the arguments.
 
-| function | gradients |
-| --- | --- |
+| function | complex | gradients |
+| --- | --- | --- |
 {functions}
 
 `grad` is the gradient of the result, `result` that; an argument without a formula has no gradient,
-as comparisons have none. Values at kinks, NaN, infinities and signed zeros are PyTorch's.
+as comparisons have none. Of complex numbers it is that of the conjugates: `grad * conj(cos(x))` of
+a sine. Values at kinks, NaN, infinities and signed zeros are PyTorch's.
 `detach(x)` is x, and has no gradient; `broadcast_with(x, like)` is x in a result of the sizes of
 both.
 
@@ -864,7 +867,8 @@ def _functions(of_rows: bool) -> str:
             (argument, " ".join(words.split())) for argument, words in function.formulas.items()
         )
         lines = [f"`{argument}: {formula}`" for argument, formula in formulas]
-        rows.append(f"| `{call}` | {'<br>'.join(lines)} |")
+        marks = [] if of_rows else ["yes" if function.takes_complex else ""]
+        rows.append(f"| {' | '.join([f'`{call}`', *marks, '<br>'.join(lines)])} |")
     return "\n".join(rows)
 
 

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..cpp import names as cpp_names
 from ..fused.branches import is_known
-from ..fused.dtypes import Category, Dtype, compared
 from ..fused.entries import Expressions
 from ..fused.extents import extents
-from ..fused.floats import FLOATS
 from ..fused.functions import functions, joins_conditions, pieces
 from ..fused.rows import of_primitives
 from ..fused.tree import (
@@ -31,10 +29,15 @@ from ..fused.tree import (
 )
 from ..plan.fused import FusedFunction, FusedInput, FusedPlan, Place, Runs, Shared, Step
 from ..plan.kernels import KernelPlan, StructuredPlan
-from ..spec.dtypes import GROUPS
+from .fused_dtypes import (
+    comparisons_of,
+    complex_numbers_of,
+    is_of_integers,
+    real_parts_of,
+    types_of,
+)
 from .fused_rows import rows_plan
 
-_WHOLE = GROUPS["Integral"]
 _RUNS = {
     "Meta": Runs.META,
     "CompositeImplicitAutograd": Runs.COMPOSITE,
@@ -77,12 +80,13 @@ def fused_plan(
         known=known,
         dtypes=expressions.dtypes,
         common=expressions.common,
-        compared=tuple(_comparisons(expressions)),
+        compared=tuple(comparisons_of(expressions)),
         range=least_and_largest,
         exponents=tuple(i for i, number in enumerate(shared) if number.tree in exponents),
         has_negative_power=any(isinstance(e, Number) and e.value < 0 for e in exponents),
         computes_numbers=_computes_numbers(expressions, before),
-        types=_types(expressions),
+        types=types_of(expressions),
+        real_parts=real_parts_of(expressions, before),
         mask=label(expressions.mask) if expressions.mask else None,
         functions=tuple(_functions(kernels, structured)),
         may_be_numbers=frozenset(_may_be_numbers(expressions)),
@@ -157,14 +161,6 @@ def _exponents(expressions: Expressions) -> set[Tree]:
     return {call.arguments[1] for call in calls if call.function == "**"}
 
 
-def _comparisons(expressions: Expressions) -> Iterator[Dtype]:
-    # What a derivative compares was computed in this dtype where the operator was.
-    if not expressions.is_derivative:
-        for dtype in compared(expressions.results, expressions.kinds):
-            if set(dtype.tensors) - (expressions.of_rows or set()):
-                yield dtype
-
-
 def _computes_numbers(expressions: Expressions, before: set[Tree]) -> bool:
     return any(
         not (dtype.tensors or dtype.is_bool or dtype.cast) and _is_computed(tree, before)
@@ -208,8 +204,9 @@ def _shared(expressions: Expressions) -> tuple[tuple[Shared, ...], tuple[Shared,
             continue
         seen.add((part, as_condition))
         if _is_of_numbers(part, expressions.kinds, length):
-            is_integer = _is_of_integers(part, expressions.kinds)
-            found[as_condition].setdefault(part, Shared(part, is_integer))
+            is_integer = is_of_integers(part, expressions.kinds)
+            scalars = tuple(complex_numbers_of(part, expressions))
+            found[as_condition].setdefault(part, Shared(part, is_integer, scalars))
         else:
             waiting += [(inner, is_one) for inner, is_one in _with_conditions(part)][::-1]
     return tuple(found[False].values()), tuple(found[True].values())
@@ -227,15 +224,6 @@ def _is_of_numbers(part: Tree, kinds: Mapping[str, str], length: str | None) -> 
     inner = in_order(part)
     is_given = not any(isinstance(one, IsMissing) for one in inner)
     return is_given and not any(n == length or kinds[n].startswith("tensor") for n in names(part))
-
-
-def _is_of_integers(part: Tree, kinds: Mapping[str, str]) -> bool:
-    inner = in_order(part)
-    is_whole = all(kinds[name] in ("int", "bool") for name in names(part))
-    literals = (one.value for one in inner if isinstance(one, Number))
-    calls = (functions()[one.function] for one in inner if isinstance(one, Call))
-    has_floats = any(isinstance(value, float) for value in literals)
-    return is_whole and not has_floats and not any(function.is_real for function in calls)
 
 
 def _known(expressions: Expressions, conditions: tuple[Shared, ...]) -> frozenset[Tree]:
@@ -275,19 +263,6 @@ def _range(expressions: Expressions) -> tuple[int, int]:
     numbers = (part for part in in_order(*expressions.results) if isinstance(part, Number))
     whole = [number.value for number in numbers if type(number.value) is int]
     return min(whole, default=0), max(whole, default=0)
-
-
-def _types(expressions: Expressions) -> tuple[str, ...]:
-    if expressions.floats is not None:
-        return expressions.floats
-    least = expressions.common.least
-    has_rows = expressions.of_rows is not None
-    if least == Category.FLOAT or expressions.is_derivative or has_rows:
-        return FLOATS
-    parts = (part for part in in_order(*expressions.results) if isinstance(part, Call))
-    of_bools = all(functions()[part.function].takes_bools for part in parts)
-    bools = ("Bool",) if least == Category.BOOL and of_bools else ()
-    return (*FLOATS, *_WHOLE, *bools)
 
 
 def _functions(

@@ -120,6 +120,10 @@ ATTRIBUTES = (
         "TensorGeometry(self)", "_geometry", "at::TensorGeometry", "at::TensorGeometry({})"
     ),
     Attribute("self.scalar_type()", "_scalar_type", "at::ScalarType", "{}.scalar_type()"),
+    Attribute(
+        "self->scalar_type()", "_scalar_type_opt", "at::ScalarType", "scalar_type_of({})",
+        of="Tensor?",
+    ),
     Attribute("self.dim()", "_dim", "int64_t", "{}.dim()"),
     Attribute("self.layout()", "_layout", "at::Layout", "{}.layout()"),
     Attribute("self.is_conj()", "_conjugate", "bool", "{}.is_conj()"),

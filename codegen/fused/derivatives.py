@@ -19,7 +19,15 @@ from dataclasses import dataclass, field
 from .branches import Branch, added, either_of, is_known
 from .constants import chosen, computed, joined, negated
 from .extents import Extent, extent, extents
-from .functions import expanded, functions, joined_rows, makes_result, pieces
+from .functions import (
+    conjugate,
+    expanded,
+    functions,
+    is_conjugate,
+    joined_rows,
+    makes_result,
+    pieces,
+)
 from .reading import read
 from .rows import reduced, with_formulas_of_tangents
 from .sums import sum_of
@@ -36,8 +44,10 @@ from .tree import (
     Tree,
     exchanged,
     in_order,
+    names,
     parts,
     replaced,
+    with_parts,
 )
 
 _ALWAYS, _ONE, _ZERO = Number(True), Number(1), Number(0)
@@ -50,10 +60,11 @@ class NotDifferentiable(Exception):
 @dataclass(frozen=True)
 class Arguments:
     """The kinds of arguments, without which they are tensors. of_rows: which have one number for
-    each row; None: there are no rows."""
+    each row; None: there are no rows. is_complex: whether tensors and Scalars may be complex."""
 
     kinds: Mapping[str, str] = field(default_factory=dict)
     of_rows: Set[str] | None = None
+    is_complex: bool = False
 
     @property
     def has_rows(self) -> bool:
@@ -146,7 +157,9 @@ def tangent(
         elif isinstance(part, Call) and not makes_result(part):
             for index, inner in enumerate(part.arguments):
                 given = of.get(inner)
-                formula = _formula(part.function, index) if given is not None else None
+                formula = (
+                    _formula(part.function, index, known.is_complex) if given is not None else None
+                )
                 if formula is not None and given is not None:
                     value = Branch(_applied(formula, part, given.value), given.when)
                     is_sum = known.has_rows and functions()[part.function].is_reduction
@@ -191,8 +204,9 @@ def _inner_gradients(part: Tree, grad: Branch, known: Arguments) -> Iterator[tup
         yield part.other, Branch(simplified(Choice(part.condition, *other)), grad.when)
     elif isinstance(part, Call):
         for index, inner in enumerate(part.arguments):
-            formula = _formula(part.function, index)
+            formula = _formula(part.function, index, known.is_complex)
             if formula is not None and not _is_constant(inner):
+                formula = _conjugated(formula) if known.is_complex else formula
                 value = _applied(formula, part, grad.value)
                 yield (
                     inner,
@@ -210,12 +224,12 @@ def _add(of: dict[Tree, Branch], part: Tree, value: Branch) -> None:
 
 
 @functools.cache
-def _formula(name: str, index: int) -> Tree | None:
+def _formula(name: str, index: int, is_complex: bool) -> Tree | None:
     """The formula for an argument of a function, of the names of its arguments, and `result`."""
     function = functions()[name]
     if function.kind == "given":
         raise NotDifferentiable(_made_for(name))
-    text = function.formulas.get(function.arguments[index])
+    text = function.formula(function.arguments[index], is_complex)
     known = dict.fromkeys((*function.arguments, "grad", "result"), "tensor")
     known[LENGTH] = "int"
     rows = frozenset() if function.is_of_rows else None
@@ -236,6 +250,20 @@ def _applied(formula: Tree, part: Call, grad: Tree) -> Tree:
     function = functions()[part.function]
     values = dict(zip(function.arguments, part.arguments))
     return simplified(replaced(formula, {**values, "grad": grad, "result": part}))
+
+
+@functools.cache
+def _conjugated(formula: Tree) -> Tree:
+    """The formula of a gradient of complex numbers: what multiplies `grad` is conjugated."""
+    made: dict[Tree, Tree] = {}
+    for part in in_order(formula):
+        if "grad" not in names(part):
+            made[part] = conjugate(part)
+        elif isinstance(part, Choice):
+            made[part] = Choice(part.condition, made[part.then], made[part.other])
+        else:
+            made[part] = with_parts(part, made)
+    return made[formula]
 
 
 def simplified(tree: Tree) -> Tree:
@@ -263,6 +291,8 @@ def _simple(tree: Tree, made: Mapping[Tree, Tree]) -> Tree:
         return negated(given[0])
     if tree.function == "-x" and isinstance(given[0], Number):
         return Number(-given[0].value)
+    if is_conjugate(tree):
+        return given[0] if isinstance(given[0], Number) else conjugate(given[0])
     numbers = [part for part in given if isinstance(part, Number)]
     is_operator = tree.function in OPERATORS and len(numbers) == len(given) == 2
     return is_operator and computed(tree.function, *numbers) or Call(tree.function, given)

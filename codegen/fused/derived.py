@@ -51,10 +51,12 @@ def derived_operators(
     results: tuple[Tree, ...],
     kinds: Mapping[str, str],
     of_rows: Set[str] | None,
+    is_complex: bool = False,
 ) -> Derived:
     """What follows from the expressions of an operator's results; nothing where no result depends
-    smoothly on a tensor. of_rows: the arguments that rows have one number of; None: no rows."""
-    return _Deriving(namespace, func, results, kinds, of_rows).run()
+    smoothly on a tensor. of_rows: the arguments that rows have one number of; None: no rows.
+    is_complex: whether numbers may be complex."""
+    return _Deriving(namespace, func, results, kinds, of_rows, is_complex).run()
 
 
 class _Deriving:
@@ -67,8 +69,10 @@ class _Deriving:
         results: tuple[Tree, ...],
         kinds: Mapping[str, str],
         of_rows: Set[str] | None,
+        is_complex: bool,
     ) -> None:
         self.namespace, self.func, self.kinds = namespace, func, kinds
+        self.is_complex = is_complex
         self.has_rows, self.of_rows = of_rows is not None, set(of_rows or ())
         self.all_kinds = dict(kinds)  # those of the arguments of what is derived too
         self.taken = {argument.name for argument in func.arguments}
@@ -109,6 +113,7 @@ class _Deriving:
             self.second,
             self.saved,
             self._tangents_given(self.differentiated) if self.saved else {},
+            self.is_complex,
         )
         seconds = [*formulas.second_lines(backward.func, double.func)]
         if self.saved:
@@ -154,7 +159,8 @@ class _Deriving:
         """The arguments, and the gradients of results."""
         kinds = {**self.all_kinds, **dict.fromkeys(results, "tensor")}
         of_rows = {name for name, tree in results.items() if self._is_of_rows(tree)}
-        return Arguments(kinds, self.of_rows | of_rows if self.has_rows else None)
+        of_rows = self.of_rows | of_rows
+        return Arguments(kinds, of_rows if self.has_rows else None, self.is_complex)
 
     def _is_of_rows(self, tree: Tree) -> bool:
         """Whether rows have one number of a value, and not one for each element."""

@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..errors import Errors
+from ..errors import Errors, Location
 from ..schema.schema import Argument, Schema
-from ..spec.model import Expression, Operator
+from ..spec.model import DtypeRule, Expression, Operator
 from .branches import unguarded, with_known_apart
 from .dtypes import Dtype, dtype_of, needed_for_all
 from .extents import Extent, extents
-from .functions import computed, joins, makes_result, size_of
+from .floats import complex_of
+from .functions import Function, computed, functions, joins, makes_result, size_of
 from .reading import KINDS, Mistake, names_of_rows, read
 from .rows import with_guarded_elements
-from .tree import LENGTH, Name, OfRow, Slice, Tree, in_order, names, parts
+from .tree import LENGTH, Call, Name, OfRow, Slice, Tree, in_order, names, parts, text
 
 MASK = "output_mask"  # the argument that says which of several results are wanted
 _RESERVED = {
@@ -45,6 +46,7 @@ class Expressions:
     mask: str | None = None  # the argument that says which results are wanted
     is_derivative: bool = False  # of floats alone, and of tensors that are
     floats: tuple[str, ...] | None = None  # of `dtypes:`, in which it is computed; None: in all
+    complex: tuple[str, ...] = ()  # and the complex dtypes of it
 
 
 def key_of(operator: Operator) -> str:
@@ -70,9 +72,13 @@ def mask_of(func: Schema) -> Argument | None:
     return found if found is not None and str(found.type) == f"bool[{len(func.returns)}]" else None
 
 
-def expressions_of(operator: Operator, errors: Errors) -> Expressions | None:
-    """The expressions of an entry; None, and noted, where something is wrong with them."""
+def expressions_of(
+    operator: Operator, errors: Errors, rules: tuple[DtypeRule, ...] | None = None
+) -> Expressions | None:
+    """The expressions of an entry; None, and noted, where something is wrong with them. rules: the
+    `dtypes:` of its kernels, where those are of another entry."""
     before = errors.count
+    rules = operator.dtypes if rules is None else rules
     kinds = kinds_of(operator.func)
     mask = mask_of(operator.func)
     _check_entry(operator, kinds, mask, errors)
@@ -88,9 +94,11 @@ def expressions_of(operator: Operator, errors: Errors) -> Expressions | None:
         _check_missing(operator, line, unguarded(tree, kinds), errors)
     if operator.rows:
         _check_rows(operator, trees, kinds, errors)
+    if complex_of(rules, kinds):
+        _check_complex(operator, trees, kinds, errors)
     if errors.count > before:
         return None
-    return made(operator, trees, mask.name if mask else None, bool(operator.rows))
+    return made(operator, trees, rules, mask.name if mask else None, bool(operator.rows))
 
 
 def _check_entry(
@@ -175,17 +183,63 @@ def _check_rows(
             errors.add(operator.at("rows"), message, "pass it as two arguments")
 
 
+def _check_complex(
+    operator: Operator, trees: tuple[Tree, ...], kinds: Mapping[str, str], errors: Errors
+) -> None:
+    """What is computed of complex numbers, where `dtypes:` has some."""
+    if operator.rows:
+        hint = "leave complex dtypes out of 'dtypes'"
+        errors.add(operator.at("rows"), "rows are of real numbers, not of complex ones", hint)
+        return
+    known = functions()
+    for part in in_order(*trees):
+        if not isinstance(part, Call):
+            continue
+        function, words = known[part.function], text(part, 60)
+        if not function.takes_complex:
+            which = ", ".join(f.name for f in known.values() if f.takes_complex and f.is_called)
+            message = f"'{words}' is not computed of complex numbers, which 'dtypes' has"
+            hint = f"the functions of these are {which}"
+            errors.add(_place_of(operator, function), message, hint)
+            return
+        # Of an exponent that is a tensor the gradient would need an order of complex numbers.
+        if function.name == "**":
+            exponent = part.arguments[1]
+            if any(kinds[name].startswith("tensor") for name in names(exponent)):
+                message = f"'{words}': a complex number has powers by numbers, and by no tensor"
+                errors.add(_place_of(operator, function), message, "write 'exp(y * log(x))'")
+                return
+
+
+def _place_of(operator: Operator, function: Function) -> Location:
+    """Where an expression calls a function first."""
+    called = re.escape(function.name.removesuffix("x"))
+    called = rf"\b{called}\(" if function.is_called else called
+    for line in (*(line for _, line in operator.let), *lines_of(operator)):
+        found = re.search(called, line.text)
+        if found:
+            return line.at(found.start())
+    return operator.at(key_of(operator))
+
+
 def made(
-    operator: Operator, trees: tuple[Tree, ...], mask: str | None, has_rows: bool = False
+    operator: Operator,
+    trees: tuple[Tree, ...],
+    rules: tuple[DtypeRule, ...],
+    mask: str | None,
+    has_rows: bool = False,
 ) -> Expressions:
-    """The expressions of an operator whose arguments they fit."""
+    """The expressions of an operator whose arguments they fit; rules: the `dtypes:` of these."""
     kinds = kinds_of(operator.func) | ({LENGTH: "int"} if has_rows else {})
     trees = with_known_apart(trees, kinds)
     dtypes = tuple(dtype_of(tree, kinds) for tree in trees)
     common = needed_for_all(trees, kinds)
     trees = with_guarded_elements(trees, kinds) if has_rows else trees
     named = frozenset(part.name for part in in_order(*trees) if isinstance(part, OfRow))
-    return Expressions(operator, trees, kinds, dtypes, common, named if has_rows else None, mask)
+    return Expressions(
+        operator, trees, kinds, dtypes, common, named if has_rows else None, mask,
+        complex=() if has_rows else complex_of(rules, kinds),
+    )  # fmt: skip
 
 
 def _local(

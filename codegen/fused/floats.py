@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The floating dtypes that expressions are compiled for: those that `dtypes:` lets a call have."""
+"""The floating and complex dtypes that expressions are compiled for: those that `dtypes:` lets a
+call have. Complex ones are asked for: without a word tensors are real."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 
 from ..schema.schema import Schema
+from ..spec.dtypes import GROUPS
 from ..spec.model import DtypeRule, Operator
 from .dtypes import SMOOTH_CASTS, Category, Dtype
 from .tree import Cast, Tree
 
 FLOATS = ("Half", "BFloat16", "Float", "Double")
+COMPLEX = ("ComplexHalf", *GROUPS["Complex"])
 _SIXTEEN_BITS = {"Half", "BFloat16"}
 _DEVICES = ("CPU", "CUDA")  # for which expressions are compiled
 
@@ -32,7 +35,7 @@ def floats_of(
     computed in the default dtype, which may be any, and so is a result of theirs, or of numbers.
     """
     lists = {name: listed(rules, name) for name in common.tensors}
-    if not lists or not all(lists.values()):
+    if not lists or not all(lists.values()) or complex_of(rules, common.tensors):
         return None
     real = {name for name, dtypes in lists.items() if {*dtypes} <= {*FLOATS}}
 
@@ -59,6 +62,12 @@ def floats_of(
     # What 16 bits do not have is not rounded to them, but computed in 32.
     is_mixed = len({*read}) > 1 and not _SIXTEEN_BITS.isdisjoint(read)
     return promoted([*read, "Float"] if is_mixed else read)
+
+
+def complex_of(rules: tuple[DtypeRule, ...], tensors: Iterable[str]) -> tuple[str, ...]:
+    """The complex dtypes in which a call of tensors can be computed: none of real ones."""
+    found = {dtype for name in tensors for dtype in listed(rules, name) if dtype in COMPLEX}
+    return tuple(d for d in COMPLEX if d in {*found, *GROUPS["Complex"]}) if found else ()
 
 
 def listed(rules: tuple[DtypeRule, ...], name: str) -> tuple[str, ...]:
@@ -91,11 +100,12 @@ def rules_of_derived(
 ) -> tuple[DtypeRule, ...]:
     """`dtypes:` of an operator that is derived from one, whose results these are; floats: in which
     that is computed."""
-    if floats is None:
+    own = [argument.name for argument in source.func.arguments]
+    of_complex = complex_of(rules, own)
+    if floats is None and not of_complex:
         return ()
     casts = [SMOOTH_CASTS.get(tree.dtype, "") for tree in results if isinstance(tree, Cast)]
-    others = promoted([*floats, *casts])
-    own = {argument.name for argument in source.func.arguments}
+    others = (*promoted([*(floats or FLOATS), *casts]), *of_complex)
     lists = {
         argument.name: listed(rules, argument.name) if argument.name in own else others
         for argument in func.arguments

@@ -63,12 +63,21 @@ class Formulas:
     second: dict[str, str]
     saved: str | None
     tangents_of_backward: dict[str, str]
+    is_complex: bool  # whether tensors may be complex
 
     def _call(self, operator: Schema, values: Mapping[str, str], mask: str = "") -> str:
         """A call in a formula; arguments that are given no other value are themselves."""
         arguments = [a.name for a in operator.arguments]
         given = [mask if name == MASK else values.get(name, name) for name in arguments]
         return f"{self.namespace}::{operator.name.base}({', '.join(given)})"
+
+    def _of_arguments(self, call: str, func: Schema, names: Collection[str]) -> str:
+        """The gradients of arguments, which are real where those are."""
+        if not self.is_complex:
+            return call
+        plain = {argument.name: argument.type.plain for argument in func.arguments}
+        found = [f"{name}{_MEMBER[plain[name]]}scalar_type()" for name in names]
+        return f"handle_r_to_c({found[0] if len(found) == 1 else _braced(found)}, {call})"
 
     def gradient_lines(self, backward: Schema) -> Iterator[Lines]:
         is_one = len(self.grads) == 1
@@ -77,6 +86,7 @@ class Formulas:
         if self.saved:
             values[self.saved] = result_names(self.func)[0]
         call = self._call(backward, values, "grad_input_mask")
+        call = self._of_arguments(call, self.func, self.gradients)
         yield tuple(self.gradients), _gradients(grads, call, len(self.gradients))
         yield from without_gradient(n for n in self.tensors if n not in self.gradients)
 
@@ -99,6 +109,7 @@ class Formulas:
         count = len(self.gradients)
         given = ["grad"] if count == 1 else [f"grads[{i}]" for i in range(count)]
         call = self._call(double, dict(zip(self.second.values(), given)), "grad_input_mask")
+        call = self._of_arguments(call, backward, self.differentiated)
         total = len(self.differentiated)
         yield tuple(self.differentiated), _gradients(given, call, total)
         arguments = (a.name for a in backward.arguments if a.type.is_tensor_like)
@@ -132,6 +143,9 @@ class Formulas:
             yield (result,), text if len(self.grads) == 1 else f"expanded_as({text}, {result})"
 
 
+_MEMBER = {"Tensor": ".", "Tensor?": "->"}
+
+
 def _given(operator: Schema, tangents: Mapping[str, str]) -> dict[str, str]:
     """What the arguments for the tangents of others are: zeros where there is none, unless they may
     be missing."""
@@ -154,7 +168,11 @@ def result_names(func: Schema) -> list[str]:
 
 def only(index: int, count: int) -> str:
     """A mask that asks for one of several results."""
-    return "{" + ", ".join("true" if i == index else "false" for i in range(count)) + "}"
+    return _braced("true" if i == index else "false" for i in range(count))
+
+
+def _braced(values: Iterable[str]) -> str:
+    return f"{{{', '.join(values)}}}"
 
 
 def taken(call: str, index: int, count: int) -> str:

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from ..errors import Errors
 from ..spec.yaml_reader import YamlReader
@@ -54,7 +55,13 @@ class Function:
     cost: str = ""
     gives: str = ""  # the dtype's category, where the arguments alone do not say it
     takes_bools: bool = False
+    takes_complex: bool = False
     cpp: str = ""  # its name in torchext/fused/functions.h
+
+    def formula(self, argument: str, is_complex: bool) -> str | None:
+        """That of an argument's gradient; None where it has none."""
+        own = self.formulas.get(argument)
+        return self.formulas.get(f"{argument} (complex)", own) if is_complex else own
 
     @property
     def is_condition(self) -> bool:
@@ -140,7 +147,8 @@ def functions() -> dict[str, Function]:
             alike=said["alike"],
             is_symmetric=said["jacobian"] == "symmetric",
             cost=said["cost"],
-            takes_bools=said["takes"] == "bools",
+            takes_bools="bools" in said["takes"].split(", "),
+            takes_complex="complex" in said["takes"].split(", "),
             gives=said["gives"],
             cpp=said["cpp"] or function.name,
         )
@@ -217,6 +225,15 @@ def summed(row: Tree) -> Tree:
 def refuses_empty(tree: Tree) -> bool:
     """Whether it has no value of a row without elements."""
     return isinstance(tree, Call) and functions()[tree.function].refuses_empty
+
+
+def conjugate(value: Tree) -> Tree:
+    """The conjugate of a complex number; of a conjugate the number itself."""
+    return value.arguments[0] if is_conjugate(value) else Call(_named("conjugate"), (value,))
+
+
+def is_conjugate(value: Tree) -> TypeGuard[Call]:
+    return isinstance(value, Call) and functions()[value.function].kind == "conjugate"
 
 
 def expanded(number: Tree, like: Tree) -> Tree:

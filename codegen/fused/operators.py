@@ -52,14 +52,14 @@ def lowered(
         if str(operator.name) in outs:
             operator = _structured(operator)
         elif lines_of(operator) and not operator.is_override:
-            with errors.about(str(operator.name)):
-                expressions = expressions_of(operator, errors)
-            if expressions is None:
-                found.operators.append(operator)
-                continue
             is_structured = operator.name in delegates
             of_kernels = by_name[str(operator.structured_delegate)] if is_structured else operator
             rules = of_kernels.dtypes
+            with errors.about(str(operator.name)):
+                expressions = expressions_of(operator, errors, rules)
+            if expressions is None:
+                found.operators.append(operator)
+                continue
             operator = _with_kernels(operator, is_structured)
             floats = _floats(rules, expressions)
             expressions = dataclasses.replace(expressions, operator=operator, floats=floats)
@@ -84,8 +84,9 @@ def _derived(namespace: str, expressions: Expressions, errors: Errors) -> Derive
     operator, results = expressions.operator, expressions.results
     try:
         return derived_operators(
-            namespace, operator.func, results, expressions.kinds, expressions.of_rows
-        )
+            namespace, operator.func, results, expressions.kinds, expressions.of_rows,
+            bool(expressions.complex),
+        )  # fmt: skip
     except NotDifferentiable as error:
         message = f"its second derivatives need one of '{error}' that is not known"
         hint = "say 'differentiable: False', or give it formulas in derivatives.yaml"
@@ -194,7 +195,7 @@ def _add(
             locations={key: place},
         )
         mask = MASK if mask_of(new.func) else None
-        expressions = made(operator, new.results, mask, bool(source.rows))
+        expressions = made(operator, new.results, operator.dtypes, mask, bool(source.rows))
         dtypes = new.dtypes or (expressions.common,) * len(new.results)
         expressions = dataclasses.replace(expressions, is_derivative=True, dtypes=dtypes)
         found.expressions[operator.name] = dataclasses.replace(

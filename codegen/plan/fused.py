@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..cpp.signatures import Signature
@@ -38,6 +39,7 @@ class Shared:
 
     tree: Tree
     is_integer: bool  # it is computed of integers alone, and exactly
+    scalars: tuple[str, ...] = ()  # what it is computed of that may be complex: parameters
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,14 @@ class FusedPlan:
     has_negative_power: bool  # by an exponent that is written out
     computes_numbers: bool  # a result is computed of numbers that tensors only choose
     types: tuple[str, ...]  # the dtypes that it is computed in, names of c10
+    real_parts: Mapping[Tree, Dtype]  # which may be real where others are complex
     mask: str | None  # the parameter that says which results are wanted
     functions: tuple[FusedFunction, ...]
     may_be_numbers: frozenset[Tree]  # rows that are one number where a tensor is missing
     row: int | None  # an input that is there, and a row, such as these are made
     rows: RowsPlan | None  # None: elements are computed one by one
+
+    @property
+    def reals(self) -> tuple[Dtype, ...]:
+        """The dtypes of parts that may be real where others are complex, each once."""
+        return tuple(dict.fromkeys(self.real_parts.values()))

@@ -145,6 +145,7 @@ struct gated_backward {
   static constexpr auto name = "golden::gated_backward";
   static constexpr size_t inputs = 3, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 2, returns = 2;
+  static constexpr std::array<::torchext::fused::Rule, 0> reals = {};
   static constexpr const char* input_names[] = {"grad_output", "x", "gate"};
   static constexpr double defaults[] = {1, 1, 1};
   static constexpr ::torchext::fused::Rule common = {
@@ -206,6 +207,7 @@ struct gated_double_backward {
   static constexpr auto name = "golden::gated_double_backward";
   static constexpr size_t inputs = 5, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 3, returns = 3;
+  static constexpr std::array<::torchext::fused::Rule, 0> reals = {};
   static constexpr const char* input_names[] = {"grad_x", "grad_gate", "grad_output", "x", "gate"};
   static constexpr double defaults[] = {1, 1, 1, 1, 1};
   static constexpr ::torchext::fused::Rule common = {
@@ -284,6 +286,7 @@ struct gated_jvp {
   static constexpr auto name = "golden::gated_jvp";
   static constexpr size_t inputs = 4, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 1, returns = 1;
+  static constexpr std::array<::torchext::fused::Rule, 0> reals = {};
   static constexpr const char* input_names[] = {"x_tangent", "gate_tangent", "x", "gate"};
   static constexpr double defaults[] = {1, 1, 1, 1};
   static constexpr ::torchext::fused::Rule common = {
@@ -328,6 +331,7 @@ struct gated {
   static constexpr auto name = "golden::gated";
   static constexpr size_t inputs = 2, scalars = 2, numbers = 2;
   static constexpr size_t conditions = 0, results = 1, returns = 1;
+  static constexpr std::array<::torchext::fused::Rule, 0> reals = {};
   static constexpr const char* input_names[] = {"x", "gate"};
   static constexpr double defaults[] = {1, 1};
   static constexpr ::torchext::fused::Rule common = {

@@ -12,7 +12,7 @@ SIXTEEN = ("Half", "BFloat16", "Float")  # and what they are together
 # What 16 bits do not have is computed in 32: of several dtypes float32 is always one.
 CASES = {
     # nothing said, integers, and what may be another float
-    "(Tensor x) -> Tensor": {None: None, "[int64, float32]": None, "complex64": None},
+    "(Tensor x) -> Tensor": {None: None, "[int64, float32]": None},
     "(Tensor x, Tensor? w=None) -> Tensor": {
         "bfloat16": ("BFloat16",),
         "[float64, bfloat16]": ("BFloat16", "Float", "Double"),
@@ -51,6 +51,27 @@ def test_dtypes_of_a_call(key, schema, said, tmp_path):
     assert len(found.expressions) > 2
     derived = [op for op in found.operators if str(op.name) != "f"]
     assert all(bool(op.dtypes) == (CASES[schema][said] is not None) for op in derived)
+
+
+@pytest.mark.parametrize(
+    ("said", "types"),
+    [
+        ("complex64", ("ComplexFloat", "ComplexDouble")),
+        ("[bfloat16, complex32]", ("ComplexHalf", "ComplexFloat", "ComplexDouble")),
+        ("AllAndComplex", ("ComplexFloat", "ComplexDouble")),
+        ("{w: FloatingAndComplex}", ("ComplexFloat", "ComplexDouble")),
+        ("All", ()),
+        ("{x: Floating}", ()),
+    ],
+)
+def test_complex_dtypes_are_those_of_dtypes(said, types, tmp_path):
+    """What is derived has them too: a gradient is complex where the result is."""
+    text = f"- func: f(Tensor x, Tensor w) -> Tensor\n  dtypes: {said}\n  pointwise: x * sin(w)\n"
+    found = entries_of(text, tmp_path)
+    assert len(found.expressions) > 2
+    assert {e.complex for e in found.expressions.values()} == {types}
+    if types:
+        assert {e.floats for e in found.expressions.values()} == {None}
 
 
 def test_forms_have_their_keys_on_the_out_form(tmp_path):

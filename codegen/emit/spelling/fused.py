@@ -6,7 +6,7 @@ What they call stands in torchext/fused/functions.h.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ...fused.functions import functions, is_condition, joins_conditions, positions
 from ...fused.tree import (
@@ -18,6 +18,7 @@ from ...fused.tree import (
     Number,
     Tree,
     in_order,
+    names,
 )
 from ...plan.fused import FusedPlan, Shared
 
@@ -45,6 +46,8 @@ class Statements:
         self.known = plan.known
         self.shared = {number.tree for number in plan.numbers}
         self.plan = plan
+        before = len(plan.inputs) + len(plan.conditions)
+        self.reals = {dtype: f"given.has[{before + i}]" for i, dtype in enumerate(plan.reals)}
         self.lines: list[str] = []
         self.count = 0
 
@@ -79,14 +82,24 @@ class Statements:
         assert isinstance(part, Call)
         name, given = part.function, part.arguments
         if name == "**" and isinstance(given[1], Number) and given[1].value in _POWERS:
-            return _POWERS[given[1].value].format(self.number(given[0]))
+            return self._called(part, _POWERS[given[1].value], [self.number(given[0])])
         of = self.condition if joins_conditions(part) else self.number
         words = [of(argument) for argument in given]
         if functions()[name].is_reduction and given[0] in self.plan.may_be_numbers:
             words[0] = self.row(words[0])
         elif functions()[name].kind == "given":
             words[-1] = self.row(words[-1])
-        return f"F::{functions()[name].cpp}({', '.join(words)})"
+        return self._called(part, f"F::{functions()[name].cpp}({{}})", words)
+
+    def _called(self, part: Call, call: str, words: list[str]) -> str:
+        """A call, which is one of real numbers where a part may be real beside complex ones."""
+        given = ", ".join(words)
+        dtype = self.plan.real_parts.get(part)
+        if dtype is None:
+            return call.format(given)
+        function = call.replace("F::", "decltype(of)::").format("x...")
+        as_function = f"[](auto of, const auto&... x) {{ return {function}; }}"
+        return f"::torchext::fused::computed<V>({self.reals[dtype]}, {as_function}, {given})"
 
     def row(self, word: str) -> str:
         """A row of what may be one number, for functions that are computed of whole ones."""
@@ -138,14 +151,30 @@ def _literal(number: Number) -> str:
 
 
 def shared_value(shared: Shared, parameters: Mapping[str, str]) -> str:
-    """What is computed of numbers alone, once a call: of doubles, or of integers exactly."""
+    """What is computed of numbers alone, once a call: of doubles, of integers exactly, and of
+    complex numbers where one is."""
     tree = shared.tree
     if isinstance(tree, Name):
         return parameters[tree.name]
-    type_ = "fused::Integer" if shared.is_integer else "double"
+    found = _shared(tree, "fused::Integer" if shared.is_integer else "double", parameters)
+    if not shared.scalars:
+        return found
+    other = _shared(tree, "c10::complex<double>", parameters, shared.scalars)
+    if not is_condition(tree):
+        found, other = f"fused::shared({found})", f"fused::shared({other})"
+    return f"(fused::is_complex({', '.join(shared.scalars)}) ? {other} : {found})"
+
+
+def _shared(
+    tree: Tree, type_: str, parameters: Mapping[str, str], scalars: Collection[str] | None = None
+) -> str:
+    """A value in a type; scalars: of what is not computed of these, in double precision."""
     made: dict[Tree, str] = {}
     for part in in_order(tree):
-        made[part] = _shared_part(part, type_, made, parameters)
+        is_of_others = scalars is not None and not any(
+            parameters[n] in scalars for n in names(part)
+        )
+        made[part] = _shared_part(part, "double" if is_of_others else type_, made, parameters)
     return made[tree]
 
 

@@ -18,6 +18,7 @@ struct $struct {
   static constexpr auto name = "$name";
   static constexpr size_t inputs = $inputs, scalars = $scalars, numbers = $numbers;
   static constexpr size_t conditions = $conditions, results = $results, returns = $returns;
+  static constexpr std::array<::torchext::fused::Rule, $real_count> reals = {$reals};
   static constexpr const char* input_names[] = {$names};
   static constexpr double defaults[] = {$defaults};
   static constexpr ::torchext::fused::Rule common = $common;
@@ -66,6 +67,8 @@ def struct(namespace: str, op: OperatorPlan, plan: FusedPlan) -> str:
         returns=str(len(op.operator.func.returns)),
         common=_rule(plan, plan.common),
         rules=[_rule(plan, dtype) for dtype in plan.dtypes],
+        real_count=str(len(plan.reals)),
+        reals=_rules(plan, plan.reals),
         comparisons=str(len(plan.compared)),
         compared=_rules(plan, plan.compared),
         least=str(plan.range[0]),

@@ -10,7 +10,9 @@
 #include <c10/core/Scalar.h>
 #include <c10/util/Exception.h>
 
+#include <array>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -70,6 +72,22 @@ inline at::Tensor handle_r_to_c(at::ScalarType self_st, at::Tensor gradient) {
 /// The same for the input itself.
 inline at::Tensor handle_r_to_c(const at::Tensor& self, at::Tensor gradient) {
   return handle_r_to_c(self.scalar_type(), std::move(gradient));
+}
+
+/// The same of the gradients of several inputs, of which some may be undefined.
+template <typename... Tensors>
+std::tuple<Tensors...> handle_r_to_c(
+    const std::array<at::ScalarType, sizeof...(Tensors)>& dtypes,
+    std::tuple<Tensors...> gradients) {
+  size_t index = 0;
+  const auto real = [&](at::Tensor& gradient) {
+    const at::ScalarType dtype = dtypes[index++];
+    if (gradient.defined()) {
+      gradient = handle_r_to_c(dtype, std::move(gradient));
+    }
+  };
+  std::apply([&](auto&... each) { (real(each), ...); }, gradients);
+  return gradients;
 }
 
 /// `t * s`, without a multiplication where `s` is one.

@@ -11,6 +11,7 @@
 #include <ATen/native/TypeProperties.h>
 #include <torchext/elementwise.h>
 #include <torchext/fused/call.h>
+#include <torchext/fused/complex.h>
 #include <torchext/fused/integers.h>
 
 #include <algorithm>
@@ -46,6 +47,7 @@ struct Expression {
   const Rule* rules; // of what is computed
   Rule common;
   at::ArrayRef<Rule> compared;
+  at::ArrayRef<Rule> reals;       // of parts that may be real where others are complex
   at::ArrayRef<size_t> exponents; // numbers that are
   bool has_negative_power;
   bool has_rows;
@@ -58,23 +60,15 @@ struct Expression {
 template <typename Op>
 constexpr Expression expression() {
   return {
-      Op::name,
-      Op::input_names,
-      Op::defaults,
-      Op::inputs,
-      Op::results,
-      Op::returns,
-      Op::numbers,
-      Op::conditions,
-      Op::rules,
-      Op::common,
-      Op::compared,
-      Op::exponents,
-      Op::has_negative_power,
-      Op::has_rows,
-      Op::computes_numbers,
-      Op::least_number,
-      Op::largest_number,
+      Op::name,         Op::input_names,
+      Op::defaults,     Op::inputs,
+      Op::results,      Op::returns,
+      Op::numbers,      Op::conditions,
+      Op::rules,        Op::common,
+      Op::compared,     Op::reals,
+      Op::exponents,    Op::has_negative_power,
+      Op::has_rows,     Op::computes_numbers,
+      Op::least_number, Op::largest_number,
       &Op::Types::has,
   };
 }
@@ -104,17 +98,29 @@ inline at::OptionalTensorRef ref(const at::OptionalTensorRef& tensor) {
   return tensor;
 }
 
-/// Of a complex number, which is refused before anything is computed.
+/// Of a complex number, which is refused before anything is computed, or computed with as one.
 inline double real_part(const at::Scalar& number) {
   return number.isComplex() ? number.toComplexDouble().real() : number.toDouble();
+}
+
+/// Whether a number is an integer that int64 has; one from 2 ** 63 on is computed with as a double.
+inline bool is_int64(const at::Scalar& number) {
+  return number.isIntegral(/*includeBool=*/true) && number.type() != at::kUInt64;
+}
+
+/// Whether one of some numbers is complex.
+template <typename... Scalars>
+bool is_complex(const Scalars&... numbers) {
+  return (numbers.isComplex() || ...);
 }
 
 /// A number as the loops take it.
 template <typename T>
 Number shared(const T& number) {
   if constexpr (std::is_same_v<T, at::Scalar>) {
-    return number.isIntegral(/*includeBool=*/true) ? Number(number.toLong())
-                                                   : Number(real_part(number));
+    return is_int64(number)     ? Number(number.toLong())
+           : number.isComplex() ? Number(number.toComplexDouble())
+                                : Number(number.toDouble());
   } else if constexpr (std::is_same_v<T, Integer>) {
     return number.is_whole ? Number(number.integer) : Number(number.real);
   } else {
@@ -122,12 +128,13 @@ Number shared(const T& number) {
   }
 }
 
-/// A number as a double or an integer, to compute with.
+/// A number as a double, an integer or a complex number, to compute with.
 template <typename V, typename T>
 V number(const T& given) {
-  if constexpr (std::is_same_v<T, at::Scalar>) {
-    return given.isIntegral(/*includeBool=*/true) ? static_cast<V>(given.toLong())
-                                                  : static_cast<V>(real_part(given));
+  if constexpr (std::is_same_v<T, at::Scalar> && std::is_same_v<V, c10::complex<double>>) {
+    return given.toComplexDouble();
+  } else if constexpr (std::is_same_v<T, at::Scalar>) {
+    return is_int64(given) ? static_cast<V>(given.toLong()) : static_cast<V>(real_part(given));
   } else {
     return static_cast<V>(given);
   }
@@ -147,14 +154,17 @@ inline at::Scalar wrapped(Category category) {
       return true;
     case Category::kInteger:
       return 1;
-    default:
+    case Category::kFloat:
       return 1.0;
+    default:
+      return c10::complex<double>(1.0);
   }
 }
 
 inline Category category_of(at::ScalarType dtype) {
   return c10::isIntegralType(dtype, false) ? Category::kInteger
          : dtype == at::kBool              ? Category::kBool
+         : c10::isComplexType(dtype)       ? Category::kComplex
                                            : Category::kFloat;
 }
 
@@ -226,6 +236,9 @@ inline bool is_exact_in(at::ScalarType common, at::ScalarType dtype) {
   if (dtype == at::ScalarType::Undefined || dtype == at::kBool) {
     return true;
   }
+  if (at::isComplexType(common)) {
+    return is_exact_in(c10::toRealValueType(common), c10::toRealValueType(dtype));
+  }
   const at::ScalarType computed = at::toOpMathType(common);
   if (at::isFloatingType(common) && at::isIntegralType(dtype, /*includeBool=*/false)) {
     return at::elementSize(dtype) <= (computed == at::kDouble ? 4 : 2);
@@ -249,7 +262,10 @@ inline void check_fits(
 inline void check_exact(const Expression& op, const Arguments& arguments) {
   for (const at::Scalar& number : arguments.scalars) {
     TORCH_CHECK_NOT_IMPLEMENTED(
-        !number.isComplex(), op.name, ": not implemented for complex numbers, as ", number);
+        !number.isComplex() || op.takes(at::kComplexFloat),
+        op.name,
+        ": not implemented for complex numbers, as ",
+        number);
   }
   const at::ScalarType common = dtype_of(op.common, arguments);
   for (const Rule& rule : op.compared) {
@@ -263,7 +279,7 @@ inline void check_exact(const Expression& op, const Arguments& arguments) {
         common,
         ", which rounds some; compare them before, and pass the condition as a bool tensor");
   }
-  if (at::isFloatingType(common)) {
+  if (at::isFloatingType(common) || at::isComplexType(common)) {
     for (size_t i = 0; i < op.results; ++i) {
       const Rule& rule = op.rules[i];
       const at::ScalarType dtype = dtype_of(rule, arguments);

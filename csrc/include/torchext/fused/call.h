@@ -5,6 +5,7 @@
 #pragma once
 
 #include <c10/core/ScalarType.h>
+#include <c10/util/complex.h>
 
 #include <array>
 #include <cstddef>
@@ -20,8 +21,10 @@ struct Number {
   Number(double number) : real(number) {}
   Number(int64_t number) : real(static_cast<double>(number)), integer(number), is_integral(true) {}
   Number(bool number) : Number(static_cast<int64_t>(number)) {}
+  Number(c10::complex<double> number) : real(number.real()), imaginary(number.imag()) {}
 
   double real = 0;
+  double imaginary = 0;
   int64_t integer = 0;
   bool is_integral = false;
 };
@@ -33,6 +36,7 @@ struct Call {
   const int8_t* inputs;
   const Number* numbers;
   const bool* conditions; // which are the same for all elements
+  const bool* reals;      // which parts are real, where others are complex
   int operands;
 };
 
@@ -48,7 +52,7 @@ struct Loops {
 };
 
 /// Of dtypes, the lower ones promoted to the higher.
-enum class Category { kBool, kInteger, kFloat };
+enum class Category { kBool, kInteger, kFloat, kComplex };
 
 /// The dtype of a result: that of these inputs and numbers together, and at least of a category.
 struct Rule {
@@ -72,7 +76,7 @@ template <typename V>
 struct Given {
   const V* inputs;
   const V* numbers;
-  const bool* has;    // which of the inputs, and behind them the conditions
+  const bool* has;    // which of the inputs, behind them the conditions, and which parts are real
   const bool* wanted; // which of the results
 };
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <torchext/fused/call.h>
+#include <torchext/fused/complex.h>
 #include <torchext/fused/vectors.h>
 
 #include <ATen/OpMathType.h>
@@ -113,11 +114,51 @@ C10_NOINLINE void compute_apart(const Given<V>& given, V* results) {
   Op::template compute<V>(given, results);
 }
 
-/// One call of an expression over elements of type T.
+/// What a call of an expression is told, as values of type V.
+template <typename Op, typename V>
+struct Known {
+  explicit Known(const Call& call) {
+    for (size_t i = 0; i < Op::inputs; ++i) {
+      input_of[i] = call.inputs[i];
+      has[i] = call.inputs[i] >= 0;
+    }
+    std::copy(call.conditions, call.conditions + Op::conditions, has + Op::inputs);
+    std::copy_n(call.reals, Op::reals.size(), has + Op::inputs + Op::conditions);
+    for (size_t i = 0; i < Op::results; ++i) {
+      result_of[i] = call.results[i];
+      wanted[i] = call.results[i] >= 0;
+    }
+    for (size_t i = 0; i < Op::numbers; ++i) {
+      numbers[i] = value_of<V>(call.numbers[i]);
+    }
+  }
+
+  /// Whether all operands that there are have elements of this width one behind another.
+  bool are_dense(const int64_t* strides, int64_t width) const {
+    bool found = true;
+    for (size_t i = 0; i < Op::inputs; ++i) {
+      found = found && (!has[i] || strides[input_of[i]] == width);
+    }
+    for (size_t i = 0; i < Op::results; ++i) {
+      found = found && (!wanted[i] || strides[result_of[i]] == width);
+    }
+    return found;
+  }
+
+  V numbers[Op::numbers + 1];
+  bool has[Op::inputs + Op::conditions + Op::reals.size() + 1];
+  bool wanted[Op::results];
+  int8_t input_of[Op::inputs + 1];
+  int8_t result_of[Op::results];
+};
+
+/// One call of an expression over elements of type T, which are computed in vectors.
 template <typename Op, typename T>
-struct Elements {
+struct Elements : Known<Op, typename Blocks<T>::V> {
   using B = Blocks<T>;
   using V = typename B::V;
+  using Known<Op, V>::has, Known<Op, V>::wanted, Known<Op, V>::numbers;
+  using Known<Op, V>::input_of, Known<Op, V>::result_of;
   static constexpr int64_t width = sizeof(T);
 
   /// The values of one block; arrays of nothing are none in C++.
@@ -126,22 +167,7 @@ struct Elements {
     V results[B::count][Op::results];
   };
 
-  explicit Elements(const Call& call) {
-    for (size_t i = 0; i < Op::inputs; ++i) {
-      input_of[i] = call.inputs[i];
-      has[i] = call.inputs[i] >= 0;
-    }
-    std::copy(call.conditions, call.conditions + Op::conditions, has + Op::inputs);
-    for (size_t i = 0; i < Op::results; ++i) {
-      result_of[i] = call.results[i];
-      wanted[i] = call.results[i] >= 0;
-    }
-    for (size_t i = 0; i < Op::numbers; ++i) {
-      const Number& given = call.numbers[i];
-      numbers[i] = given.is_integral ? Primitives<V>::number(given.integer)
-                                     : Primitives<V>::number(given.real);
-    }
-  }
+  explicit Elements(const Call& call) : Known<Op, V>(call) {}
 
   C10_ALWAYS_INLINE void load(Block& block, size_t i, const char* from, int64_t n) const {
     V values[B::count];
@@ -255,36 +281,113 @@ struct Elements {
     }
   }
 
-  bool are_dense(const int64_t* strides) const {
-    bool found = true;
-    for (size_t i = 0; i < Op::inputs; ++i) {
-      found = found && (!has[i] || strides[input_of[i]] == width);
+  void row(char* const* data, const int64_t* strides, int64_t size, bool are_dense) const {
+    const int64_t done = are_dense ? dense_row(data, size) : 0;
+    if (done < size) {
+      any_row(data, strides, done, size);
     }
-    for (size_t i = 0; i < Op::results; ++i) {
-      found = found && (!wanted[i] || strides[result_of[i]] == width);
-    }
-    return found;
+  }
+};
+
+#if defined(__clang__)
+#define TORCHEXT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define TORCHEXT_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+/// One call over elements of a type that ATen has no vectors for, or none that help: the compiler
+/// makes them of those that are dense.
+template <typename Op, typename T>
+struct SingleElements : Known<Op, at::opmath_type<T>> {
+  using V = at::opmath_type<T>;
+
+  explicit SingleElements(const Call& call) : Known<Op, V>(call) {
+    is_complete = std::all_of(this->has, this->has + Op::inputs, [](bool has) { return has; }) &&
+                  std::all_of(this->wanted, this->wanted + Op::results, [](bool is) { return is; });
   }
 
-  V numbers[Op::numbers + 1];
-  bool has[Op::inputs + Op::conditions + 1];
-  bool wanted[Op::results];
-  int8_t input_of[Op::inputs + 1];
-  int8_t result_of[Op::results];
+  void row(char* const* data, const int64_t* strides, int64_t size, bool are_dense) const {
+    if (are_dense && is_complete) {
+      run</*dense=*/true>(data, strides, size);
+    } else {
+      run</*dense=*/false>(data, strides, size);
+    }
+  }
+
+  /// Every operand is that of its own place, so that elements do not depend on each other.
+  template <bool dense>
+  void run(char* const* data, const int64_t* strides, int64_t size) const {
+    const Known<Op, V> known = *this; // which no store changes
+    const char* from[Op::inputs + 1];
+    char* to[Op::results];
+    int64_t from_stride[Op::inputs + 1], to_stride[Op::results];
+    bool has[sizeof(known.has)], wanted[Op::results];
+    std::copy(known.has, known.has + sizeof(known.has), has);
+    for (size_t i = 0; i < Op::inputs; ++i) {
+      has[i] = dense || known.has[i];
+      from[i] = has[i] ? data[known.input_of[i]] : nullptr;
+      from_stride[i] = dense ? sizeof(T) : has[i] ? strides[known.input_of[i]] : 0;
+    }
+    for (size_t i = 0; i < Op::results; ++i) {
+      wanted[i] = dense || known.wanted[i];
+      to[i] = wanted[i] ? data[known.result_of[i]] : nullptr;
+      to_stride[i] = dense ? sizeof(T) : wanted[i] ? strides[known.result_of[i]] : 0;
+    }
+    TORCHEXT_INDEPENDENT
+    for (int64_t j = 0; j < size; ++j) {
+      V inputs[Op::inputs + 1], results[Op::results];
+      for (size_t i = 0; i < Op::inputs; ++i) {
+        const char* const at = from[i] + j * from_stride[i];
+        inputs[i] = has[i] ? loaded(reinterpret_cast<const T*>(at))
+                           : Primitives<V>::number(Op::defaults[i]);
+      }
+      Op::template compute<V>({inputs, known.numbers, has, wanted}, results);
+      for (size_t i = 0; i < Op::results; ++i) {
+        if (wanted[i]) {
+          store(reinterpret_cast<T*>(to[i] + j * to_stride[i]), results[i]);
+        }
+      }
+    }
+  }
+
+  /// Of a complex number each part, so that the compiler sees two floats.
+  static C10_ALWAYS_INLINE V loaded(const T* from) {
+    if constexpr (Primitives<V>::is_complex) {
+      const auto* const parts =
+          reinterpret_cast<const typename c10::scalar_value_type<T>::type*>(from);
+      using Part = typename V::value_type;
+      return V(static_cast<Part>(parts[0]), static_cast<Part>(parts[1]));
+    } else {
+      return static_cast<V>(*from);
+    }
+  }
+
+  static C10_ALWAYS_INLINE void store(T* to, const V& value) {
+    if constexpr (Primitives<V>::is_complex) {
+      using Part = typename c10::scalar_value_type<T>::type;
+      auto* const parts = reinterpret_cast<Part*>(to);
+      parts[0] = static_cast<Part>(value.real());
+      parts[1] = static_cast<Part>(value.imag());
+    } else {
+      *to = static_cast<T>(value);
+    }
+  }
+
+  bool is_complete;
 };
+
+#undef TORCHEXT_INDEPENDENT
 
 template <typename Op, typename T>
 void loop(const Call& call, char** data, const int64_t* strides, int64_t size, int64_t rows) {
-  const Elements<Op, T> elements(call);
+  using Own = std::conditional_t<Blocks<T>::size == 1, SingleElements<Op, T>, Elements<Op, T>>;
+  const Own elements(call);
   constexpr size_t most = Op::inputs + Op::results + 1; // and a number that decides on the dtype
   char* at[most];
   std::copy(data, data + call.operands, at);
-  const bool are_dense = elements.are_dense(strides);
+  const bool are_dense = elements.are_dense(strides, sizeof(T));
   for (int64_t row = 0; row < rows; ++row) {
-    const int64_t done = are_dense ? elements.dense_row(at, size) : 0;
-    if (done < size) {
-      elements.any_row(at, strides, done, size);
-    }
+    elements.row(at, strides, size, are_dense);
     for (int i = 0; i < call.operands; ++i) {
       at[i] += strides[call.operands + i];
     }

@@ -34,7 +34,7 @@ struct OnDevice {
   c10::ScalarType dtypes[most];
   V numbers[Op::numbers + 1];
   V constants[Op::inputs + 1];
-  bool has[Op::inputs + Op::conditions + 1];
+  bool has[Op::inputs + Op::conditions + Op::reals.size() + 1];
   bool is_constant[Op::inputs + 1];
   bool wanted[Op::results];
 
@@ -133,11 +133,10 @@ OnDevice<Op, T> on_device(at::TensorIteratorBase& iter, const Call& told) {
   using V = typename OnDevice<Op, T>::V;
   OnDevice<Op, T> call{};
   for (size_t i = 0; i < Op::numbers; ++i) {
-    const Number& given = told.numbers[i];
-    call.numbers[i] =
-        given.is_integral ? static_cast<V>(given.integer) : static_cast<V>(given.real);
+    call.numbers[i] = value_of<V>(told.numbers[i]);
   }
   std::copy(told.conditions, told.conditions + Op::conditions, call.has + Op::inputs);
+  std::copy_n(told.reals, Op::reals.size(), call.has + Op::inputs + Op::conditions);
   for (size_t i = 0; i < Op::results; ++i) {
     const int operand = told.results[i];
     call.wanted[i] = operand >= 0;
@@ -151,7 +150,7 @@ OnDevice<Op, T> on_device(at::TensorIteratorBase& iter, const Call& told) {
     call.has[i] = operand >= 0;
     call.is_constant[i] = operand < 0 || iter.is_cpu_scalar(operand);
     if (operand < 0) {
-      call.constants[i] = static_cast<V>(Op::defaults[i]);
+      call.constants[i] = Primitives<V>::number(Op::defaults[i]);
     } else if (call.is_constant[i]) {
       call.constants[i] = iter.scalar_value<V>(operand);
     } else if (operand >= 0) {
@@ -256,7 +255,7 @@ void run_on_cuda(
     return;
   }
   const c10::DeviceGuard guard(iter.device(0)); // the first tensor may be a number of the CPU
-  const Told told(arguments, wanted, iter.ntensors());
+  const Told told(expression<Op>(), arguments, wanted, iter.ntensors());
   launch<Op>(iter, told.call, typename Op::Types());
 }
 

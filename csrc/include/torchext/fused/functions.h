@@ -7,6 +7,7 @@
 
 #include <c10/macros/Macros.h>
 #include <c10/util/Exception.h>
+#include <torchext/fused/call.h>
 
 #include <cmath>
 #include <cstdint>
@@ -22,7 +23,7 @@ namespace fused {
 template <typename V>
 struct Primitives {
   using Mask = bool;
-  static constexpr bool is_real = std::is_floating_point_v<V>;
+  static constexpr bool is_real = std::is_floating_point_v<V>, is_complex = false;
 
   template <typename N>
   TORCHEXT_VALUE V number(N value) {
@@ -99,6 +100,9 @@ struct Primitives {
   TORCHEXT_VALUE V detach(V a) {
     return a;
   }
+  TORCHEXT_VALUE V conj(V a) {
+    return a;
+  }
   TORCHEXT_VALUE V of_cumprods(V others, V /*row*/) {
     return others;
   }
@@ -167,6 +171,9 @@ struct Primitives {
     }
   }
 
+  TORCHEXT_VALUE bool is_below_half(V a) {
+    return less(abs(a), number(0.5));
+  }
   TORCHEXT_VALUE V abs(V a) {
     if constexpr (is_real) {
       return ::fabs(a);
@@ -260,6 +267,36 @@ struct Primitives {
   }
 };
 
+template <typename V>
+struct Functions;
+
+/// A number that all elements share.
+template <typename V>
+C10_HOST_DEVICE V value_of(const Number& given) {
+  using P = Primitives<V>;
+  if (given.is_integral) {
+    return P::number(given.integer);
+  }
+  if constexpr (P::is_complex) {
+    return P::number(c10::complex<double>(given.real, given.imaginary));
+  } else {
+    return P::number(given.real);
+  }
+}
+
+/// What a function makes of values, with the functions that it is given; is_real: of real numbers,
+/// which are values of complex ones here.
+template <typename V, typename F, typename... Values>
+C10_HOST_DEVICE C10_ALWAYS_INLINE V
+computed([[maybe_unused]] bool is_real, const F& function, const Values&... values) {
+  if constexpr (Primitives<V>::is_complex) {
+    if (is_real) {
+      return Primitives<V>::of_reals(function, values...);
+    }
+  }
+  return function(Functions<V>(), values...);
+}
+
 /// What is made of the others, as ATen's kernels compute it.
 template <typename V>
 struct Functions : Primitives<V> {
@@ -278,7 +315,7 @@ struct Functions : Primitives<V> {
     return P::minimum(P::maximum(x, low), high);
   }
   TORCHEXT_VALUE V lerp(V x, V y, V weight) {
-    const auto is_near = P::less(P::abs(weight), P::number(0.5));
+    const auto is_near = P::is_below_half(weight);
     const V part = P::choose(is_near, weight, P::subtract(weight, P::number(1)));
     return P::multiply_add(part, P::subtract(y, x), P::choose(is_near, x, y));
   }

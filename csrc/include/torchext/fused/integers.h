@@ -127,6 +127,12 @@ struct Primitives<Integer> {
   static V detach(V a) {
     return a;
   }
+  static V conj(V a) {
+    return a;
+  }
+  static bool is_below_half(V a) {
+    return less(abs(a), V(0.5));
+  }
   static V abs(V a) {
     return less(a, V(int64_t(0))) ? negative(a) : a;
   }

@@ -242,7 +242,7 @@ class Operands {
 
 /// A call as its loop is told of it.
 struct Told {
-  Told(const Arguments& arguments, at::ArrayRef<bool> wanted, int operands) {
+  Told(const Expression& op, const Arguments& arguments, at::ArrayRef<bool> wanted, int operands) {
     int8_t next = 0;
     for (const bool is_wanted : wanted) {
       results.push_back(is_wanted ? next++ : int8_t(-1));
@@ -250,12 +250,21 @@ struct Told {
     for (const at::OptionalTensorRef& tensor : arguments.tensors) {
       inputs.push_back(tensor.has_value() ? next++ : int8_t(-1));
     }
+    for (const Rule& rule : op.reals) {
+      reals.push_back(!at::isComplexType(dtype_of(rule, arguments)));
+    }
     call = {
-        results.data(), inputs.data(), arguments.numbers.data(), arguments.conditions, operands};
+        results.data(),
+        inputs.data(),
+        arguments.numbers.data(),
+        arguments.conditions,
+        reals.data(),
+        operands};
   }
   Told(const Told&) = delete;
 
   c10::SmallVector<int8_t, 8> results, inputs;
+  c10::SmallVector<bool, 8> reals;
   Call call;
 };
 
@@ -275,7 +284,7 @@ inline void loop_on_cpu(
   if (loop == nullptr) {
     refuse(op.name, iter.common_dtype());
   }
-  const Told told(arguments, wanted, iter.ntensors());
+  const Told told(op, arguments, wanted, iter.ntensors());
   const Call& call = told.call;
   iter.for_each([&](char** data, const int64_t* strides, int64_t size, int64_t rows) {
     loop(call, data, strides, size, rows);
@@ -284,6 +293,12 @@ inline void loop_on_cpu(
 }
 
 using Results = c10::SmallVector<at::Tensor, 4>;
+
+/// A tensor in another dtype; of complex numbers that are real, real ones.
+inline at::Tensor converted(const at::Tensor& tensor, at::ScalarType dtype) {
+  const bool is_real = tensor.is_complex() && !at::isComplexType(dtype);
+  return (is_real ? at::real(tensor) : tensor).to(dtype);
+}
 
 /// The results of an iterator, in their own dtypes; undefined where nobody wants one.
 inline Results taken(
@@ -295,7 +310,7 @@ inline Results taken(
   int next = 0;
   for (size_t i = 0; i < op.results; ++i) {
     if (wanted[i]) {
-      found[i] = iter.output(next++).to(dtype_of(op.rules[i], arguments));
+      found[i] = converted(iter.output(next++), dtype_of(op.rules[i], arguments));
     }
   }
   return found;
@@ -399,6 +414,12 @@ inline at::Tensor laid_out(const at::Tensor& tensor, c10::SymIntArrayRef strides
   return tensor.permute(order).contiguous().permute(back);
 }
 
+/// A tensor in the precision that is computed in; a real one stays real where others are complex.
+inline at::Tensor widened(const at::Tensor& tensor, at::ScalarType computed) {
+  const bool is_real = at::isComplexType(computed) && !tensor.is_complex();
+  return tensor.to(is_real ? c10::toRealValueType(computed) : computed);
+}
+
 /// A result of ATen's operators as that of a kernel: of all tensors' sizes, and a tensor of its own.
 inline at::Tensor as_result(
     const Value& value,
@@ -410,10 +431,10 @@ inline at::Tensor as_result(
     const at::Tensor same = at::full_symint(sizes, value.number(), first.options().dtype(dtype));
     // Results of one call require grad together; of slices the sizes are others.
     return first.requires_grad()
-               ? at::where(at::ones_like(same, at::kBool), same, first.sum().to(dtype))
+               ? at::where(at::ones_like(same, at::kBool), same, converted(first.sum(), dtype))
                : same;
   }
-  const at::Tensor tensor = value.tensor().to(dtype);
+  const at::Tensor tensor = converted(value.tensor(), dtype);
   if (!torchext::detail::same_sizes(tensor.sym_sizes(), sizes)) {
     return tensor.expand_symint(sizes).clone(at::MemoryFormat::Contiguous);
   }
@@ -434,14 +455,18 @@ inline Results composite_results(
   check_exact(op, arguments);
   const at::ScalarType computed = at::toOpMathType(computed_in(op, arguments));
   c10::SmallVector<Value, 8> inputs(op.inputs), numbers(op.numbers), results(op.results);
-  c10::SmallVector<bool, 16> has(op.inputs + op.conditions);
+  c10::SmallVector<bool, 16> has(op.inputs + op.conditions + op.reals.size());
   for (size_t i = 0; i < op.inputs; ++i) {
     has[i] = arguments.tensors[i].has_value();
-    inputs[i] = has[i] ? Value((*arguments.tensors[i]).to(computed)) : in_place(op.defaults[i]);
+    inputs[i] = has[i] ? Value(widened(*arguments.tensors[i], computed)) : in_place(op.defaults[i]);
   }
   for (size_t i = 0; i < op.numbers; ++i) {
     const Number& given = arguments.numbers[i];
     numbers[i] = given.is_integral ? at::Scalar(given.integer) : at::Scalar(given.real);
+    if (given.imaginary != 0 || std::signbit(given.imaginary)) {
+      const at::TensorOptions options = first_of(arguments).options().dtype(computed);
+      numbers[i] = at::full({}, c10::complex<double>(given.real, given.imaginary), options);
+    }
   }
   std::copy(arguments.conditions, arguments.conditions + op.conditions, has.data() + op.inputs);
   op.compute({inputs.data(), numbers.data(), has.data(), wanted.data()}, results.data());

@@ -86,6 +86,11 @@ inline Value in_place(double number) {
 
 /// Functions are given numbers alone where a tensor is missing: `exp(0 if x is None else x)`.
 template <>
+struct Primitives<Value> {
+  static constexpr bool is_complex = false; // what is real is a real tensor
+};
+
+template <>
 struct Functions<Value> {
   using V = Value;
   using Mask = Value;
@@ -160,6 +165,7 @@ struct Functions<Value> {
   TORCHEXT_TENSORS(logaddexp, at::logaddexp)
   TORCHEXT_UNARY(negative, at::neg)
   TORCHEXT_UNARY(square, at::square)
+  TORCHEXT_UNARY(conj, at::conj_physical)
   TORCHEXT_UNARY(abs, at::abs)
   TORCHEXT_UNARY(sign, at::sign)
   TORCHEXT_UNARY(floor, at::floor)
@@ -285,8 +291,15 @@ struct Functions<Value> {
     return a.is_number() ? always(Functions<double>::isnan(real(a))) : V(at::isnan(a.tensor()), a);
   }
   static V isfinite(const V& a) {
-    return a.is_number() ? always(Functions<double>::isfinite(real(a)))
-                         : V(at::isfinite(a.tensor()), a);
+    if (a.is_number()) {
+      return always(Functions<double>::isfinite(real(a)));
+    }
+    const at::Tensor& given = a.tensor(); // of complex numbers it writes to what it has computed
+    return V(
+        given.is_complex()
+            ? at::isfinite(at::real(given)).logical_and(at::isfinite(at::imag(given)))
+            : at::isfinite(given),
+        a);
   }
 
   static V cube(const V& a) {
@@ -316,7 +329,13 @@ struct Functions<Value> {
     if (!like.defined()) {
       return of_numbers(Functions<double>::lerp(real(a), real(b), real(weight)), a, b);
     }
-    return at::lerp(a.tensor_beside(like), b.tensor_beside(like), weight.tensor_beside(like));
+    const at::Tensor given[] = {
+        a.tensor_beside(like), b.tensor_beside(like), weight.tensor_beside(like)};
+    at::ScalarType dtype = like.scalar_type(); // it takes no complex tensors beside real ones
+    for (const at::Tensor& one : given) {
+      dtype = c10::promoteTypes(dtype, one.scalar_type());
+    }
+    return at::lerp(given[0].to(dtype), given[1].to(dtype), given[2].to(dtype));
   }
   static V choose(const V& condition, const V& then, const V& other) {
     if (condition.is_number()) {

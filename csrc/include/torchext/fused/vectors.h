@@ -16,6 +16,7 @@ template <typename T>
 struct Primitives<at::vec::Vectorized<T>> {
   using V = at::vec::Vectorized<T>;
   using Mask = V; // all bits of what holds
+  static constexpr bool is_complex = false;
 
   template <typename N>
   TORCHEXT_VALUE V number(N value) {
@@ -86,6 +87,9 @@ struct Primitives<at::vec::Vectorized<T>> {
   TORCHEXT_VALUE V detach(V a) {
     return a;
   }
+  TORCHEXT_VALUE V conj(V a) {
+    return a;
+  }
   TORCHEXT_VALUE V of_cumprods(V others, V /*row*/) {
     return others;
   }
@@ -131,6 +135,9 @@ struct Primitives<at::vec::Vectorized<T>> {
     return a.pow(b);
   }
 
+  TORCHEXT_VALUE V is_below_half(V a) {
+    return a.abs() < V(T(0.5));
+  }
   TORCHEXT_VALUE V abs(V a) {
     return a.abs();
   }

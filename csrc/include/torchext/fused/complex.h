@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The functions of expressions for complex numbers: those that PyTorch has for them.
+#pragma once
+
+#include <c10/util/complex.h>
+#include <torchext/fused/functions.h>
+
+#include <type_traits>
+
+namespace torchext {
+inline namespace v1 {
+namespace fused {
+
+template <typename T>
+struct Primitives<c10::complex<T>> {
+  using V = c10::complex<T>;
+  using Mask = bool;
+  using Part = Primitives<T>;
+  static constexpr bool is_complex = true;
+
+  template <typename N>
+  TORCHEXT_VALUE V number(N value) {
+    if constexpr (std::is_arithmetic_v<N>) {
+      return V(static_cast<T>(value));
+    } else {
+      return V(static_cast<T>(value.real()), static_cast<T>(value.imag()));
+    }
+  }
+
+  TORCHEXT_VALUE bool equal(V a, V b) {
+    return a.real() == b.real() && a.imag() == b.imag();
+  }
+  TORCHEXT_VALUE bool not_equal(V a, V b) {
+    return !equal(a, b);
+  }
+  TORCHEXT_VALUE bool both(bool a, bool b) {
+    return a && b;
+  }
+  TORCHEXT_VALUE bool either(bool a, bool b) {
+    return a || b;
+  }
+  TORCHEXT_VALUE bool inverse(bool a) {
+    return !a;
+  }
+  TORCHEXT_VALUE bool always(bool a) {
+    return a;
+  }
+  TORCHEXT_VALUE V choose(bool condition, V then, V other) {
+    return condition ? then : other;
+  }
+  TORCHEXT_VALUE bool choose_condition(bool condition, bool then, bool other) {
+    return condition ? then : other;
+  }
+  TORCHEXT_VALUE V as_number(bool a) {
+    return V(static_cast<T>(a));
+  }
+
+  TORCHEXT_VALUE bool isnan(V a) {
+    return Part::isnan(a.real()) || Part::isnan(a.imag());
+  }
+  TORCHEXT_VALUE bool isfinite(V a) {
+    return Part::isfinite(a.real()) && Part::isfinite(a.imag());
+  }
+  /// Of the magnitude.
+  TORCHEXT_VALUE bool is_below_half(V a) {
+    return a.real() * a.real() + a.imag() * a.imag() < T(0.25);
+  }
+
+  TORCHEXT_VALUE V add(V a, V b) {
+    return a + b;
+  }
+  TORCHEXT_VALUE V subtract(V a, V b) {
+    return a - b;
+  }
+  TORCHEXT_VALUE V multiply(V a, V b) {
+    return a * b;
+  }
+  TORCHEXT_VALUE V multiply_add(V a, V b, V c) {
+    return a * b + c;
+  }
+  TORCHEXT_VALUE V divide(V a, V b) {
+    return a / b;
+  }
+  TORCHEXT_VALUE V negative(V a) {
+    return -a;
+  }
+  TORCHEXT_VALUE V conj(V a) {
+    return V(a.real(), -a.imag());
+  }
+  TORCHEXT_VALUE V detach(V a) {
+    return a;
+  }
+  TORCHEXT_VALUE V reciprocal(V a) {
+    return V(T(1)) / a;
+  }
+  TORCHEXT_VALUE V rsqrt(V a) {
+    return V(T(1)) / std::sqrt(a);
+  }
+  TORCHEXT_VALUE V pow(V a, V b) {
+    return std::pow(a, b);
+  }
+
+  /// What a function makes of the real parts.
+  template <typename F, typename... Values>
+  TORCHEXT_VALUE V of_reals(const F& function, const Values&... values) {
+    return V(function(Functions<T>(), values.real()...));
+  }
+
+#define TORCHEXT_COMPLEX(name) \
+  TORCHEXT_VALUE V name(V a) { \
+    return std::name(a);       \
+  }
+  TORCHEXT_COMPLEX(exp)
+  TORCHEXT_COMPLEX(expm1)
+  TORCHEXT_COMPLEX(log)
+  TORCHEXT_COMPLEX(log1p)
+  TORCHEXT_COMPLEX(sin)
+  TORCHEXT_COMPLEX(cos)
+  TORCHEXT_COMPLEX(tan)
+  TORCHEXT_COMPLEX(asin)
+  TORCHEXT_COMPLEX(acos)
+  TORCHEXT_COMPLEX(atan)
+  TORCHEXT_COMPLEX(sinh)
+  TORCHEXT_COMPLEX(cosh)
+  TORCHEXT_COMPLEX(tanh)
+  TORCHEXT_COMPLEX(asinh)
+  TORCHEXT_COMPLEX(acosh)
+  TORCHEXT_COMPLEX(atanh)
+  TORCHEXT_COMPLEX(sqrt)
+#undef TORCHEXT_COMPLEX
+
+  // Not by a division of complex numbers, of which that of infinities is NaN.
+  TORCHEXT_VALUE V log2(V a) {
+    return logarithm(a, T(0.6931471805599453));
+  }
+  TORCHEXT_VALUE V log10(V a) {
+    return logarithm(a, T(2.302585092994046));
+  }
+
+ private:
+  TORCHEXT_VALUE V logarithm(V a, T of_base) {
+    const V found = std::log(a);
+    return V(found.real() / of_base, found.imag() / of_base);
+  }
+};
+
+} // namespace fused
+} // namespace v1
+} // namespace torchext

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Expressions of complex numbers, of real ones beside them too, against torch's operators."""
+
+import itertools
+import math
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from every_path import PATHS
+from torch.autograd import gradcheck, gradgradcheck
+from torch.testing import assert_close
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "fused"))
+from torch_values import value_of
+
+from codegen.fused.functions import functions
+from codegen.fused.reading import read
+from codegen.fused.tree import Call, in_order
+
+SPEC = Path(__file__).parent / "pointwisetest" / "native_functions.yaml"
+ENTRIES = {entry["func"].partition("(")[0]: entry for entry in yaml.safe_load(SPEC.read_text())}
+LINES = {
+    name: list(map(str, ENTRIES[name]["pointwise"])) for name in ("complex_one", "complex_two")
+}
+ARGUMENTS = {name: re.findall(r"Tensor (\w+)", ENTRIES[name]["func"]) for name in LINES}
+RESULTS = [(name, place) for name, lines in LINES.items() for place in range(len(lines))]
+COMPLEX = (torch.complex64, torch.complex128)
+DTYPES = (torch.float32, torch.float64, *COMPLEX)
+PARTS = [0.0, -0.0, 0.5, -1.0, 2.0, 1e-3, -90.0]
+EDGES = [*PARTS, math.inf, -math.inf, math.nan]
+RESULT = pytest.mark.parametrize(
+    ("name", "place"), RESULTS, ids=[f"{name}: {LINES[name][place]}" for name, place in RESULTS]
+)
+
+
+def tree_of(name, place):
+    return read(LINES[name][place], dict.fromkeys(ARGUMENTS[name], "tensor"))
+
+
+def torchs(name, place):
+    """A result as torch's own operators compute it. (silu has no gradient there.)"""
+
+    def function(*given):
+        return value_of(tree_of(name, place), dict(zip(ARGUMENTS[name], given, strict=True)))
+
+    if LINES[name][place] == "silu(x)":
+        return lambda x: x * torch.sigmoid(x)
+    # Of a real tensor and a complex one the first refuses to be computed, the other its gradient.
+    if re.match(r"lerp|x if", LINES[name][place]):
+        return lambda *given: function(*(x.to(torch.result_type(*given)) for x in given))
+    return function
+
+
+def ours(library, name, place):
+    return lambda *given: getattr(library, name)(*given)[place]
+
+
+def randoms(*dtypes, size=60):
+    generator = torch.Generator().manual_seed(5)
+    wide = [torch.randn(size, dtype=torch.complex128, generator=generator) * 1.5 for _ in dtypes]
+    return [x.to(t) if t.is_complex else x.real.to(t) for x, t in zip(wide, dtypes)]
+
+
+def same(own, expected, **bounds):
+    assert_close(own, expected, equal_nan=True, **bounds)
+
+
+def near(dtype, factor=32):
+    eps = torch.finfo(dtype).eps
+    return {"rtol": factor * eps, "atol": factor * eps}
+
+
+def test_every_function_of_complex_numbers_stands_in_one_of_the_operators():
+    trees = (tree_of(name, place) for name, place in RESULTS)
+    called = {p.function for p in in_order(*trees) if isinstance(p, Call)}
+    assert called == {name for name, f in functions().items() if f.takes_complex}
+
+
+@pytest.mark.parametrize("dtype", COMPLEX, ids=str)
+@RESULT
+def test_values(pointwisetest, name, place, dtype):
+    given = randoms(*[dtype] * len(ARGUMENTS[name]))
+    found, expected = (f(*given) for f in (ours(pointwisetest, name, place), torchs(name, place)))
+    same(found, expected, **({} if expected.dtype == torch.bool else near(dtype)))
+
+
+@pytest.mark.parametrize("dtype", COMPLEX, ids=str)
+@pytest.mark.parametrize("place", range(len(LINES["complex_one"])))
+def test_zeros_and_their_signs(pointwisetest, place, dtype):
+    """On both sides of every cut: the sign of a zero says which."""
+    x = torch.tensor([complex(*both) for both in itertools.product(PARTS, PARTS)], dtype=dtype)
+    found = ours(pointwisetest, "complex_one", place)(x)
+    # that of complex128 is what torch has, and that of complex64 near it
+    expected = torchs("complex_one", place)(x.to(torch.complex128)).to(found.dtype)
+    one_by_one = torch.stack([torchs("complex_one", place)(one) for one in x])
+    is_same = torch.isclose(found, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
+    is_same |= torch.isclose(found, one_by_one, rtol=1e-5, atol=1e-6, equal_nan=True)
+    assert is_same.all(), (LINES["complex_one"][place], x[~is_same], found[~is_same])
+
+
+def is_smooth(name, place):
+    given = [x.requires_grad_() for x in randoms(*[torch.complex64] * len(ARGUMENTS[name]))]
+    return torchs(name, place)(*given).requires_grad
+
+
+SMOOTH = [(name, place) for name, place in RESULTS if is_smooth(name, place)]
+SMOOTH_RESULT = pytest.mark.parametrize(
+    ("name", "place"), SMOOTH, ids=[f"{name}: {LINES[name][place]}" for name, place in SMOOTH]
+)
+
+
+def derivatives(function, given, outer, along):
+    """The gradients, and along some tensors the gradients of these; zeros where there are none."""
+    leaves = [x.detach().requires_grad_() for x in given]
+    result = function(*leaves)
+    outer = outer.to(result.dtype) if result.is_complex() else outer.real.to(result.dtype)
+    first = torch.autograd.grad(result, leaves, outer, create_graph=True, materialize_grads=True)
+    smooth = [(g, a) for g, a in zip(first, along) if g.requires_grad]
+    if along and not smooth:
+        return [*first, *map(torch.zeros_like, leaves)]
+    if not along:
+        return [*first]
+    outputs, along = zip(*smooth)
+    return [*first, *torch.autograd.grad(outputs, leaves, along, materialize_grads=True)]
+
+
+def kinds(name):
+    """Of one argument the complex dtypes, of two every pair of which some is complex."""
+    if len(ARGUMENTS[name]) == 1:
+        return [(dtype,) for dtype in COMPLEX]
+    return [both for both in itertools.product(DTYPES, DTYPES) if set(both) & set(COMPLEX)]
+
+
+def bounds(dtypes):
+    is_single = not {torch.float32, torch.complex64}.isdisjoint(dtypes)
+    return near(torch.float32 if is_single else torch.float64, 512)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@SMOOTH_RESULT
+def test_gradients_and_their_gradients(pointwisetest, name, place, path):
+    """Those of real arguments are real, in their own dtypes."""
+    for dtypes in kinds(name) if path == "kernel" else kinds(name)[-3:]:
+        given, along = randoms(*dtypes), [x.flip(0) for x in randoms(*dtypes)]
+        along = [] if path == "compiled" else along  # which has no double backward in torch
+        outer = randoms(torch.complex128)[0].flip(0)
+        own = derivatives(PATHS[path](ours(pointwisetest, name, place)), given, outer, along)
+        expected = derivatives(torchs(name, place), given, outer, along)
+        assert [g.dtype for g in own] == [g.dtype for g in expected]
+        for mine, other in zip(own, expected, strict=True):
+            same(mine, other, **bounds(dtypes))
+
+
+@SMOOTH_RESULT
+def test_tangents(pointwisetest, name, place):
+    for dtypes in kinds(name):
+        given, along = randoms(*dtypes), [x.flip(0) for x in randoms(*dtypes)]
+        own, expected = (
+            torch.func.jvp(f, tuple(given), tuple(along))
+            for f in (ours(pointwisetest, name, place), torchs(name, place))
+        )
+        for mine, other in zip(own, expected, strict=True):
+            same(mine, other, **bounds(dtypes))
+
+
+@SMOOTH_RESULT
+def test_numerical_derivatives(pointwisetest, name, place):
+    for dtypes in kinds(name):
+        if not {torch.float32, torch.complex64}.isdisjoint(dtypes):
+            continue
+        given = [
+            x * 0.3 + 0.6 if x.is_complex() else x.abs() + 1.1 for x in randoms(*dtypes, size=3)
+        ]
+        given = [x.requires_grad_() for x in given]
+        function = ours(pointwisetest, name, place)
+        assert gradcheck(function, given, check_forward_ad=True, check_batched_grad=True)
+        assert gradgradcheck(function, given, check_fwd_over_rev=True)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_real_numbers_are_computed_as_such_beside_complex_ones(pointwisetest, path):
+    """A logarithm of a negative number is NaN, a quotient by 0 infinite, as where torch computes
+    each operator by itself."""
+    x = torch.tensor([-2.0, 0.0, math.inf, -math.inf, math.nan, 0.5], dtype=torch.float64)
+    y = torch.tensor([1 + 2j], dtype=torch.complex128).expand(6)
+    for place, line in enumerate(LINES["complex_two"]):
+        for given in ((x, y), (y, x)):
+            function = PATHS[path](lambda *g, at=place: ours(pointwisetest, "complex_two", at)(*g))
+            found, expected = function(*given), torchs("complex_two", place)(*given)
+            # torch.add multiplies by 1 first, and so makes NaN of the other part of an infinity.
+            is_lost = (
+                expected.real.isinf() & expected.imag.isnan() if expected.is_complex() else None
+            )
+            if re.search("[+-]", line) and is_lost is not None:
+                found, expected = found[~is_lost], expected[~is_lost]
+            same(found, expected, msg=lambda words, line=line: f"{line}\n{words}")
+
+
+def gated(x, y, w=None, c=1, f=0.5):
+    added = math.sqrt(f) if c == 0 else c * f
+    return x * torch.sigmoid(y) * (1 if w is None else w) + c**2 * y + added
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("c", [0, 2, -1.5, 1 - 2j, 0.25j], ids=str)
+def test_numbers_may_be_complex(pointwisetest, c, path):
+    own = PATHS[path](lambda *given: pointwisetest.complex_gated(*given, c))
+    for dtypes in itertools.product((torch.int32, torch.float32, torch.complex128), repeat=3):
+        x, y, w = (torch.ones(60).to(t) if t == torch.int32 else randoms(t)[0] for t in dtypes)
+        for given in ((x, y, w), (x, y, None)):
+            found, expected = own(*given), gated(*given, c)
+            assert found.dtype == expected.dtype, dtypes
+            same(found, expected, **near(torch.float32))
+
+
+def test_forms(pointwisetest):
+    x, y = randoms(torch.complex64, torch.float32)
+    expected, bounds = gated(x, y, c=2j), near(torch.float32)
+    wide = torch.empty(60, dtype=torch.complex128)
+    assert pointwisetest.complex_gated.out(x, y, c=2j, out=wide) is wide
+    same(wide, expected.to(wide.dtype), **bounds)
+    same(pointwisetest.complex_gated_(x.clone(), y, c=2j), expected, **bounds)
+    lazy = torch.empty(60, dtype=torch.complex64).conj()
+    same(pointwisetest.complex_gated.out(x, y, c=2j, out=lazy), expected, **bounds)
+    with pytest.raises(RuntimeError, match="ComplexFloat can't be cast to .* Float"):
+        pointwisetest.complex_gated_(y.clone(), x)
+    with pytest.raises(RuntimeError, match="ComplexFloat can't be cast to .* Float"):
+        pointwisetest.complex_gated.out(y, y, c=1j, out=torch.empty(60))
+
+
+def test_views_that_conjugate_or_negate(pointwisetest):
+    x, y = randoms(torch.complex64, torch.complex64)
+    for view in (torch.conj, lambda t: t.conj().imag, lambda t: t.view(6, 10).t().conj()):
+        given = view(x), view(y)
+        same(pointwisetest.complex_gated(*given), gated(*given), **near(torch.float32))
+
+
+def test_what_has_no_complex_dtype_refuses_complex_numbers(pointwisetest):
+    half = torch.ones(2, dtype=torch.float16)
+    with pytest.raises(NotImplementedError, match="complex_gated: not implemented for ComplexHalf"):
+        pointwisetest.complex_gated(half, half, c=1j)
+    with pytest.raises(RuntimeError, match="x must have dtype .*, got complex32"):
+        pointwisetest.complex_two(half.to(torch.complex32), half.to(torch.complex32))
+
+
+def test_complex_halfs_are_computed_in_complex64(pointwisetest):
+    x = randoms(torch.complex64)[0].to(torch.complex32)
+    wide = pointwisetest.complex_one(x.to(torch.complex64))
+    for own, expected in zip(pointwisetest.complex_one(x), wide, strict=True):
+        assert own.dtype == (torch.bool if expected.dtype == torch.bool else torch.complex32)
+        same(own.to(expected.dtype), expected.to(own.dtype).to(expected.dtype))
+
+
+def test_meta(pointwisetest):
+    for dtypes in itertools.product(DTYPES, DTYPES):
+        given = [torch.empty(3, dtype=t, device="meta") for t in dtypes]
+        dtype = torch.result_type(*given)
+        assert pointwisetest.complex_gated(*given).dtype == dtype
+        of_number = pointwisetest.complex_gated(*given, c=1j).dtype
+        assert of_number == torch.promote_types(dtype, torch.complex64)
