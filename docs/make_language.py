@@ -613,8 +613,12 @@ all tensors broadcast to; sizes that do not are an error that names the argument
 {functions}
 
 `grad` is the gradient of the result, `result` that; an argument without a formula has no gradient,
-as comparisons have none. Of complex numbers it is that of the conjugates: `grad * conj(cos(x))` of
-a sine. Values at kinks, NaN, infinities and signed zeros are PyTorch's.
+as comparisons have none. Of complex numbers what multiplies `grad` is conjugated, `grad *
+conj(cos(x))` of a sine, and `x (complex)` stands for what holds of real numbers only. Values at
+kinks, NaN, infinities and signed zeros are PyTorch's, but of complex sums, which torch.add
+multiplies by 1 first: there an infinite part makes no NaN of the other. A complex number has powers
+by numbers, and by no tensor. In what is derived `handle_r_to_c(like, x)` is the real part of x
+where `like` is real, as in PyTorch's formulas.
 `detach(x)` is x, and has no gradient; `broadcast_with(x, like)` is x in a result of the sizes of
 both.
 

@@ -31,7 +31,7 @@ from ..plan.fused import FusedFunction, FusedInput, FusedPlan, Place, Runs, Shar
 from ..plan.kernels import KernelPlan, StructuredPlan
 from .fused_dtypes import (
     comparisons_of,
-    complex_numbers_of,
+    has_complex_number,
     is_of_integers,
     real_parts_of,
     types_of,
@@ -86,7 +86,7 @@ def fused_plan(
         has_negative_power=any(isinstance(e, Number) and e.value < 0 for e in exponents),
         computes_numbers=_computes_numbers(expressions, before),
         types=types_of(expressions),
-        real_parts=real_parts_of(expressions, before),
+        real_parts=real_parts_of(expressions, shared, before),
         mask=label(expressions.mask) if expressions.mask else None,
         functions=tuple(_functions(kernels, structured)),
         may_be_numbers=frozenset(_may_be_numbers(expressions)),
@@ -205,8 +205,8 @@ def _shared(expressions: Expressions) -> tuple[tuple[Shared, ...], tuple[Shared,
         seen.add((part, as_condition))
         if _is_of_numbers(part, expressions.kinds, length):
             is_integer = is_of_integers(part, expressions.kinds)
-            scalars = tuple(complex_numbers_of(part, expressions))
-            found[as_condition].setdefault(part, Shared(part, is_integer, scalars))
+            is_complex = has_complex_number(part, expressions)
+            found[as_condition].setdefault(part, Shared(part, is_integer, is_complex))
         else:
             waiting += [(inner, is_one) for inner, is_one in _with_conditions(part)][::-1]
     return tuple(found[False].values()), tuple(found[True].values())

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
-from ..cpp import names as cpp_names
-from ..fused.dtypes import Category, Dtype, compared, of_some
+from ..fused.branches import is_known
+from ..fused.complexes import takes_part
+from ..fused.dtypes import Category, Dtype, compared
 from ..fused.entries import Expressions
 from ..fused.floats import FLOATS
-from ..fused.functions import functions
-from ..fused.tree import Call, Number, Tree, in_order, names
+from ..fused.functions import functions, is_condition
+from ..fused.tree import Call, Choice, Name, Number, Tree, in_order, names
+from ..plan.fused import IsReal, Shared
 from ..spec.dtypes import GROUPS
 
 _WHOLE = GROUPS["Integral"]
@@ -43,20 +45,57 @@ def comparisons_of(expressions: Expressions) -> Iterator[Dtype]:
                 yield dtype
 
 
-def real_parts_of(expressions: Expressions, before: set[Tree]) -> dict[Tree, Dtype]:
-    """What is computed of real numbers where the arguments that it names are real, though others
-    are complex; nothing of what is computed before any element."""
+def real_parts_of(
+    expressions: Expressions, numbers: Iterable[Shared], before: Set[Tree]
+) -> dict[Tree, IsReal]:
+    """When a call is one of real numbers, though others are complex; none is that all arguments
+    are real for, or that is computed before any element. numbers: what is, and may be complex."""
     if not expressions.complex:
         return {}
-    found = of_some(expressions.results, expressions.kinds, expressions.common)
-    return {part: dtype for part, dtype in found.items() if part not in before}
+    shared = {one.tree: one.may_be_complex for one in numbers}
+    found: dict[Tree, IsReal] = {}
+    for part in in_order(*expressions.results):
+        found[part] = _is_real(part, found, expressions.kinds, shared)
+    all_of_them = IsReal(frozenset().union(*(when.leaves for when in found.values())))
+    return {
+        part: when
+        for part, when in found.items()
+        if isinstance(part, Call) and not is_condition(part) and part not in before
+        if when != all_of_them
+    }
 
 
-def complex_numbers_of(part: Tree, expressions: Expressions) -> Iterator[str]:
-    """The numbers that an expression is made of and that may be complex: parameters."""
-    for name in names(part) if expressions.complex else ():
-        if expressions.kinds[name] == "Scalar":
-            yield cpp_names.parameter_name(name)
+def _is_real(
+    part: Tree,
+    made: Mapping[Tree, IsReal],
+    kinds: Mapping[str, str],
+    shared: Mapping[Tree, bool],
+) -> IsReal:
+    if part in shared:
+        return IsReal(frozenset([part] if shared[part] else []))
+    if isinstance(part, Name) and kinds[part.name].startswith("tensor"):
+        return IsReal(frozenset([part]))
+    if isinstance(part, Choice) and is_known(part.condition, kinds):
+        both = made[part.then], made[part.other]
+        return both[0] if both[0] == both[1] else IsReal(choices=((part.condition, *both),))
+    if isinstance(part, Choice):
+        return _all([made[part.then], made[part.other]])
+    if takes_part(part):
+        return made[part.arguments[0]]
+    if isinstance(part, Call) and not is_condition(part):
+        return _all([made[argument] for argument in part.arguments])
+    return IsReal()
+
+
+def _all(several: Iterable[IsReal]) -> IsReal:
+    several = tuple(several)
+    choices = dict.fromkeys(choice for one in several for choice in one.choices)
+    return IsReal(frozenset().union(*(one.leaves for one in several)), tuple(choices))
+
+
+def has_complex_number(part: Tree, expressions: Expressions) -> bool:
+    """Whether a number is computed of one that may be complex."""
+    return bool(expressions.complex) and any(expressions.kinds[n] == "Scalar" for n in names(part))
 
 
 def is_of_integers(part: Tree, kinds: Mapping[str, str]) -> bool:

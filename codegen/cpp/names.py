@@ -40,10 +40,11 @@ _USED_BY_HANDLES = frozenset(
 _USED_BY_EXPRESSIONS = frozenset(
     "are_read common compared compute computes_numbers conditions conditions_of_row "
     "counts_elements defaults elements exponents has_negative_power has_rows indices "
-    "input_names inputs keeps kept largest_number least_number length_slot makes may_be_inputs "
-    "needs_counts name numbers numbers_of_row numbers_used of_results of_row of_rows passes "
-    "places reads reals reduction reductions refuses_empty results returns row_results rules "
-    "scalars sizes slices slots used_numbers uses_kept uses_positions Loops RowLoops Types".split()
+    "input_names inputs keeps kept largest_number least_number length_slot makes "
+    "may_be_inputs needs_counts name numbers numbers_of_row numbers_used of_results of_row "
+    "of_rows passes places reads reduction reductions refuses_empty results returns row_results "
+    "rules scalars sizes slices slots takes_complex used_numbers uses_kept uses_positions Loops "
+    "RowLoops Types".split()
 )
 _TYPES = frozenset(["int64_t"])  # which generated code writes without a namespace
 # What the generated functions around a call use themselves; an argument must not hide it.

@@ -20,8 +20,8 @@ _HEADER = """
 $banner
 #pragma once
 
-#include <torchext/fused/functions.h>
 #include <torchext/fused/rows.h>
+#include <torchext/fused/values.h>
 
 namespace torchext::generated::$namespace {
 namespace expressions {

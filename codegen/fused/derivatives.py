@@ -17,17 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from .branches import Branch, added, either_of, is_known
+from .complexes import conjugate, conjugated, is_conjugate, real_as_inner
 from .constants import chosen, computed, joined, negated
 from .extents import Extent, extent, extents
-from .functions import (
-    conjugate,
-    expanded,
-    functions,
-    is_conjugate,
-    joined_rows,
-    makes_result,
-    pieces,
-)
+from .functions import expanded, functions, joined_rows, makes_result, pieces
 from .reading import read
 from .rows import reduced, with_formulas_of_tangents
 from .sums import sum_of
@@ -44,10 +37,8 @@ from .tree import (
     Tree,
     exchanged,
     in_order,
-    names,
     parts,
     replaced,
-    with_parts,
 )
 
 _ALWAYS, _ONE, _ZERO = Number(True), Number(1), Number(0)
@@ -94,6 +85,9 @@ def gradients(
         grad = of.get(part)
         if grad is not None:
             for inner, value in _inner_gradients(part, grad, known):
+                if known.is_complex:
+                    grad_of_inner = real_as_inner(value.value, inner, part, known.kinds)
+                    value = Branch(grad_of_inner, value.when)
                 is_less = known.has_rows and extent_of[inner] < extent_of[part]
                 is_of_elements = is_less and extent_of[part] is Extent.ELEMENT
                 _add(of_elements if is_of_elements else of, inner, value)
@@ -206,7 +200,7 @@ def _inner_gradients(part: Tree, grad: Branch, known: Arguments) -> Iterator[tup
         for index, inner in enumerate(part.arguments):
             formula = _formula(part.function, index, known.is_complex)
             if formula is not None and not _is_constant(inner):
-                formula = _conjugated(formula) if known.is_complex else formula
+                formula = conjugated(formula) if known.is_complex else formula
                 value = _applied(formula, part, grad.value)
                 yield (
                     inner,
@@ -250,20 +244,6 @@ def _applied(formula: Tree, part: Call, grad: Tree) -> Tree:
     function = functions()[part.function]
     values = dict(zip(function.arguments, part.arguments))
     return simplified(replaced(formula, {**values, "grad": grad, "result": part}))
-
-
-@functools.cache
-def _conjugated(formula: Tree) -> Tree:
-    """The formula of a gradient of complex numbers: what multiplies `grad` is conjugated."""
-    made: dict[Tree, Tree] = {}
-    for part in in_order(formula):
-        if "grad" not in names(part):
-            made[part] = conjugate(part)
-        elif isinstance(part, Choice):
-            made[part] = Choice(part.condition, made[part.then], made[part.other])
-        else:
-            made[part] = with_parts(part, made)
-    return made[formula]
 
 
 def simplified(tree: Tree) -> Tree:

@@ -10,7 +10,9 @@ each other, so that second derivatives are symmetric:
 
 The tangent of f_backward is f_backward(g_t, x) + g x_t r''(x), the second of f_double_backward.
 
-The same holds of rows, where r' is a matrix, and r'' of each result a symmetric one.
+The same holds of rows, where r' is a matrix, and r'' of each result a symmetric one. Of complex
+numbers f_backward is g conj(r'(x)): the gradient of the real part of conj(g) r(x) as a function of
+real and imaginary parts, whose second derivatives are symmetric too.
 """
 
 from __future__ import annotations

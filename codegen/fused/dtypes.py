@@ -128,19 +128,6 @@ def compared(trees: Iterable[Tree], kinds: Mapping[str, str]) -> tuple[Dtype, ..
     return tuple(found)
 
 
-def of_some(trees: Iterable[Tree], kinds: Mapping[str, str], common: Dtype) -> dict[Tree, Dtype]:
-    """The dtypes of what is computed of some tensors and numbers only, and not of all."""
-    made: dict[Tree, Dtype] = {}
-    for part in in_order(*trees):
-        made[part] = _dtype(part, made, kinds)
-    found = {part: own for part, own in made.items() if isinstance(part, Call) and not own.is_bool}
-    return {
-        part: dtype
-        for part, dtype in found.items()
-        if {*dtype.tensors, *dtype.numbers} < {*common.tensors, *common.numbers}
-    }
-
-
 def counts_elements(results: Iterable[Tree], kinds: Mapping[str, str]) -> tuple[bool, bool]:
     """Whether expressions of rows have integers that are as large as a row is long, its places too;
     and whether results or conditions do not do with numbers that are near those."""

@@ -44,7 +44,7 @@ class Expressions:
     common: Dtype  # in which everything is computed
     of_rows: frozenset[str] | None = None  # what rows have one number of; None: no rows
     mask: str | None = None  # the argument that says which results are wanted
-    is_derivative: bool = False  # of floats alone, and of tensors that are
+    is_derivative: bool = False  # of floats and complex numbers, and of tensors that are
     floats: tuple[str, ...] | None = None  # of `dtypes:`, in which it is computed; None: in all
     complex: tuple[str, ...] = ()  # and the complex dtypes of it
 
@@ -193,11 +193,16 @@ def _check_complex(
         return
     known = functions()
     for part in in_order(*trees):
-        if not isinstance(part, Call):
+        is_of_reals = all(kinds[name] in ("int", "float", "bool") for name in names(part))
+        if not isinstance(part, Call) or is_of_reals:  # which are computed once a call
             continue
         function, words = known[part.function], text(part, 60)
         if not function.takes_complex:
-            which = ", ".join(f.name for f in known.values() if f.takes_complex and f.is_called)
+            which = ", ".join(
+                f.name
+                for f in known.values()
+                if f.takes_complex and f.is_called and f.kind != "part"
+            )
             message = f"'{words}' is not computed of complex numbers, which 'dtypes' has"
             hint = f"the functions of these are {which}"
             errors.add(_place_of(operator, function), message, hint)
@@ -213,8 +218,9 @@ def _check_complex(
 
 def _place_of(operator: Operator, function: Function) -> Location:
     """Where an expression calls a function first."""
-    called = re.escape(function.name.removesuffix("x"))
-    called = rf"\b{called}\(" if function.is_called else called
+    called = rf"\b{re.escape(function.name)}\("
+    if not function.is_called:
+        called = re.escape(function.name.removesuffix("x"))  # '-x' of a number
     for line in (*(line for _, line in operator.let), *lines_of(operator)):
         found = re.search(called, line.text)
         if found:

@@ -25,7 +25,7 @@ def floats_of(
     kinds: Mapping[str, str],
     of_rows: Set[str],
 ) -> tuple[str, ...] | None:
-    """The dtypes in which a call can be computed; None where they may be any.
+    """The real dtypes in which a call can be computed; None where they may be any.
 
     rules: the entry's `dtypes:`. common, results: what is promoted, together and for each result.
     kinds: of the arguments. of_rows: those that rows have one number of, whose integers are read as
@@ -34,16 +34,17 @@ def floats_of(
     Tensors that may be integers decide nothing beside one that is a float; without one they are
     computed in the default dtype, which may be any, and so is a result of theirs, or of numbers.
     """
-    lists = {name: listed(rules, name) for name in common.tensors}
-    if not lists or not all(lists.values()) or complex_of(rules, common.tensors):
+    lists = _real_lists(rules, common.tensors)
+    if lists is None:
         return None
+    if any(not dtypes and kinds[name] == "tensor" for name, dtypes in lists.items()):
+        return ()  # that one is complex
     real = {name for name, dtypes in lists.items() if {*dtypes} <= {*FLOATS}}
 
     def is_known(dtype: Dtype) -> bool:
         own = real.intersection(dtype.tensors)
-        return bool(own) and (
-            own == {*dtype.tensors} or any(kinds[name] == "tensor" for name in own)
-        )
+        is_given = any(kinds[name] == "tensor" for name in own)
+        return bool(own) and (own == {*dtype.tensors} or is_given)
 
     floats = (
         dtype
@@ -64,9 +65,19 @@ def floats_of(
     return promoted([*read, "Float"] if is_mixed else read)
 
 
-def complex_of(rules: tuple[DtypeRule, ...], tensors: Iterable[str]) -> tuple[str, ...]:
-    """The complex dtypes in which a call of tensors can be computed: none of real ones."""
-    found = {dtype for name in tensors for dtype in listed(rules, name) if dtype in COMPLEX}
+def _real_lists(
+    rules: tuple[DtypeRule, ...], tensors: Iterable[str]
+) -> dict[str, tuple[str, ...]] | None:
+    """The real dtypes that tensors may have; None where one may have any, or there is none."""
+    lists = {name: listed(rules, name) for name in tensors}
+    if not lists or not all(lists.values()):
+        return None
+    return {n: tuple(d for d in dtypes if d not in COMPLEX) for n, dtypes in lists.items()}
+
+
+def complex_of(rules: tuple[DtypeRule, ...], arguments: Iterable[str]) -> tuple[str, ...]:
+    """The complex dtypes in which a call of arguments can be computed: none of real ones."""
+    found = {dtype for name in arguments for dtype in listed(rules, name) if dtype in COMPLEX}
     return tuple(d for d in COMPLEX if d in {*found, *GROUPS["Complex"]}) if found else ()
 
 
@@ -105,7 +116,7 @@ def rules_of_derived(
     if floats is None and not of_complex:
         return ()
     casts = [SMOOTH_CASTS.get(tree.dtype, "") for tree in results if isinstance(tree, Cast)]
-    others = (*promoted([*(floats or FLOATS), *casts]), *of_complex)
+    others = (*promoted([*(FLOATS if floats is None else floats), *casts]), *of_complex)
     lists = {
         argument.name: listed(rules, argument.name) if argument.name in own else others
         for argument in func.arguments

@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeGuard
 
 from ..errors import Errors
 from ..spec.yaml_reader import YamlReader
@@ -101,6 +100,11 @@ class Function:
     def is_slow(self) -> bool:
         """Whether its value is better kept than computed again."""
         return self.cost == "high" or self.is_real and self.cost != "low"
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether it is the real part of its second argument where the first one is real."""
+        return self.kind == "part"
 
     @property
     def is_called(self) -> bool:
@@ -207,7 +211,7 @@ _SUM = "kSum"
 
 
 @functools.cache
-def _named(kind: str, reduces: str = "") -> str:
+def first_of(kind: str, reduces: str = "") -> str:
     """The first function of a kind."""
     known = functions().values()
     return next(f.name for f in known if f.kind == kind and f.reduces == reduces)
@@ -215,11 +219,11 @@ def _named(kind: str, reduces: str = "") -> str:
 
 def positions() -> Tree:
     """The places of the elements of a row."""
-    return Call(_named("positions"), (Name(LENGTH),))
+    return Call(first_of("positions"), (Name(LENGTH),))
 
 
 def summed(row: Tree) -> Tree:
-    return Call(_named("reduction", _SUM), (row,))
+    return Call(first_of("reduction", _SUM), (row,))
 
 
 def refuses_empty(tree: Tree) -> bool:
@@ -227,18 +231,9 @@ def refuses_empty(tree: Tree) -> bool:
     return isinstance(tree, Call) and functions()[tree.function].refuses_empty
 
 
-def conjugate(value: Tree) -> Tree:
-    """The conjugate of a complex number; of a conjugate the number itself."""
-    return value.arguments[0] if is_conjugate(value) else Call(_named("conjugate"), (value,))
-
-
-def is_conjugate(value: Tree) -> TypeGuard[Call]:
-    return isinstance(value, Call) and functions()[value.function].kind == "conjugate"
-
-
 def expanded(number: Tree, like: Tree) -> Tree:
     """A row of one number, as long as another."""
-    return Call(_named("copies"), (number, like))
+    return Call(first_of("copies"), (number, like))
 
 
 def sized(value: Tree, like: Tree) -> Tree:
@@ -246,17 +241,17 @@ def sized(value: Tree, like: Tree) -> Tree:
     if isinstance(value, Call) and joins(value):
         first, *others = value.arguments
         return joined_rows((sized(first, like), *others))
-    return Call(_named("sizes"), (value, like))
+    return Call(first_of("sizes"), (value, like))
 
 
 def joined_rows(rows: Sequence[Tree]) -> Tree:
     """A row that consists of others, all of one length, one behind another."""
-    return rows[0] if len(rows) == 1 else Call(_named("pieces"), tuple(rows))
+    return rows[0] if len(rows) == 1 else Call(first_of("pieces"), tuple(rows))
 
 
 def total(row: Tree, like: Tree) -> Tree:
     """Rows, summed where those of a tensor are broadcast."""
-    return Call(_named("total"), (row, like))
+    return Call(first_of("total"), (row, like))
 
 
 def indices_of(*trees: Tree) -> set[Tree]:

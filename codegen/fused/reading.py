@@ -262,7 +262,7 @@ class _Reader:
         if function is None or name == ELEMENT:
             has_rows = self.of_rows is not None
             known = [n for n, f in functions().items() if f.is_called and n != ELEMENT]
-            known = [n for n in known if functions()[n].kind != "given"]
+            known = [n for n in known if functions()[n].kind not in ("given", "part")]
             known = [n for n in known if has_rows or not functions()[n].is_of_rows]
             plain = name.rpartition(".")[2]
             hint = unknown_names().get(plain) or did_you_mean(plain, known)

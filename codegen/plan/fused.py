@@ -39,7 +39,7 @@ class Shared:
 
     tree: Tree
     is_integer: bool  # it is computed of integers alone, and exactly
-    scalars: tuple[str, ...] = ()  # what it is computed of that may be complex: parameters
+    may_be_complex: bool = False  # by a Scalar
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,16 @@ class Step:
 
     tree: Tree
     result: int | None
+
+
+@dataclass(frozen=True)
+class IsReal:
+    """When a part is real: where these tensors, and numbers that are computed before any element,
+    are, and of choices that are known once a call what is chosen: a condition, and when what it
+    holds for is real, and the other."""
+
+    leaves: frozenset[Tree] = frozenset()
+    choices: tuple[tuple[Tree, IsReal, IsReal], ...] = ()
 
 
 class Runs(enum.Enum):
@@ -93,7 +103,7 @@ class FusedPlan:
     has_negative_power: bool  # by an exponent that is written out
     computes_numbers: bool  # a result is computed of numbers that tensors only choose
     types: tuple[str, ...]  # the dtypes that it is computed in, names of c10
-    real_parts: Mapping[Tree, Dtype]  # which may be real where others are complex
+    real_parts: Mapping[Tree, IsReal]  # calls that may be of real numbers where others are complex
     mask: str | None  # the parameter that says which results are wanted
     functions: tuple[FusedFunction, ...]
     may_be_numbers: frozenset[Tree]  # rows that are one number where a tensor is missing
@@ -101,6 +111,6 @@ class FusedPlan:
     rows: RowsPlan | None  # None: elements are computed one by one
 
     @property
-    def reals(self) -> tuple[Dtype, ...]:
-        """The dtypes of parts that may be real where others are complex, each once."""
-        return tuple(dict.fromkeys(self.real_parts.values()))
+    def takes_complex(self) -> bool:
+        """Whether numbers may be complex."""
+        return any(name.startswith("Complex") for name in self.types)

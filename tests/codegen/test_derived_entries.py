@@ -129,8 +129,8 @@ class DerivedEntries(TestCase):
 
 #pragma once
 
-#include <torchext/fused/functions.h>
 #include <torchext/fused/rows.h>
+#include <torchext/fused/values.h>
 
 namespace torchext::generated::golden {
 namespace expressions {
@@ -145,7 +145,6 @@ struct gated_backward {
   static constexpr auto name = "golden::gated_backward";
   static constexpr size_t inputs = 3, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 2, returns = 2;
-  static constexpr std::array<::torchext::fused::Rule, 0> reals = {};
   static constexpr const char* input_names[] = {"grad_output", "x", "gate"};
   static constexpr double defaults[] = {1, 1, 1};
   static constexpr ::torchext::fused::Rule common = {
@@ -158,6 +157,7 @@ struct gated_backward {
   static constexpr std::array<size_t, 0> exponents = {};
   static constexpr bool has_negative_power = false, has_rows = false;
   static constexpr bool computes_numbers = false;
+  static constexpr bool takes_complex = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
@@ -207,7 +207,6 @@ struct gated_double_backward {
   static constexpr auto name = "golden::gated_double_backward";
   static constexpr size_t inputs = 5, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 3, returns = 3;
-  static constexpr std::array<::torchext::fused::Rule, 0> reals = {};
   static constexpr const char* input_names[] = {"grad_x", "grad_gate", "grad_output", "x", "gate"};
   static constexpr double defaults[] = {1, 1, 1, 1, 1};
   static constexpr ::torchext::fused::Rule common = {
@@ -221,6 +220,7 @@ struct gated_double_backward {
   static constexpr std::array<size_t, 0> exponents = {};
   static constexpr bool has_negative_power = false, has_rows = false;
   static constexpr bool computes_numbers = false;
+  static constexpr bool takes_complex = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
@@ -286,7 +286,6 @@ struct gated_jvp {
   static constexpr auto name = "golden::gated_jvp";
   static constexpr size_t inputs = 4, scalars = 1, numbers = 1;
   static constexpr size_t conditions = 0, results = 1, returns = 1;
-  static constexpr std::array<::torchext::fused::Rule, 0> reals = {};
   static constexpr const char* input_names[] = {"x_tangent", "gate_tangent", "x", "gate"};
   static constexpr double defaults[] = {1, 1, 1, 1};
   static constexpr ::torchext::fused::Rule common = {
@@ -298,6 +297,7 @@ struct gated_jvp {
   static constexpr std::array<size_t, 0> exponents = {};
   static constexpr bool has_negative_power = false, has_rows = false;
   static constexpr bool computes_numbers = false;
+  static constexpr bool takes_complex = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 
@@ -331,7 +331,6 @@ struct gated {
   static constexpr auto name = "golden::gated";
   static constexpr size_t inputs = 2, scalars = 2, numbers = 2;
   static constexpr size_t conditions = 0, results = 1, returns = 1;
-  static constexpr std::array<::torchext::fused::Rule, 0> reals = {};
   static constexpr const char* input_names[] = {"x", "gate"};
   static constexpr double defaults[] = {1, 1};
   static constexpr ::torchext::fused::Rule common = {
@@ -344,6 +343,7 @@ struct gated {
   static constexpr std::array<size_t, 0> exponents = {};
   static constexpr bool has_negative_power = false, has_rows = false;
   static constexpr bool computes_numbers = false;
+  static constexpr bool takes_complex = false;
   using Types = ::torchext::fused::Types<
     c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble>;
 

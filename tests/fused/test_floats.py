@@ -54,24 +54,26 @@ def test_dtypes_of_a_call(key, schema, said, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "types"),
+    ("said", "types", "floats"),
     [
-        ("complex64", ("ComplexFloat", "ComplexDouble")),
-        ("[bfloat16, complex32]", ("ComplexHalf", "ComplexFloat", "ComplexDouble")),
-        ("AllAndComplex", ("ComplexFloat", "ComplexDouble")),
-        ("{w: FloatingAndComplex}", ("ComplexFloat", "ComplexDouble")),
-        ("All", ()),
-        ("{x: Floating}", ()),
+        ("complex64", ("ComplexFloat", "ComplexDouble"), ()),
+        ("[bfloat16, complex32]", ("ComplexHalf", "ComplexFloat", "ComplexDouble"), ("BFloat16",)),
+        ("FloatingAndComplex", ("ComplexFloat", "ComplexDouble"), ("Float", "Double")),
+        ("AllAndComplex", ("ComplexFloat", "ComplexDouble"), None),
+        ("{w: FloatingAndComplex}", ("ComplexFloat", "ComplexDouble"), None),
+        ("{x: float32, w: complex64}", ("ComplexFloat", "ComplexDouble"), ()),
+        ("All", (), None),
+        ("{x: Floating}", (), None),
     ],
 )
-def test_complex_dtypes_are_those_of_dtypes(said, types, tmp_path):
+def test_complex_dtypes_are_those_of_dtypes(said, types, floats, tmp_path):
     """What is derived has them too: a gradient is complex where the result is."""
     text = f"- func: f(Tensor x, Tensor w) -> Tensor\n  dtypes: {said}\n  pointwise: x * sin(w)\n"
     found = entries_of(text, tmp_path)
     assert len(found.expressions) > 2
     assert {e.complex for e in found.expressions.values()} == {types}
-    if types:
-        assert {e.floats for e in found.expressions.values()} == {None}
+    own = [e for name, e in found.expressions.items() if str(name) == "f"]
+    assert [e.floats for e in own] == [floats]
 
 
 def test_forms_have_their_keys_on_the_out_form(tmp_path):

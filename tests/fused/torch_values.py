@@ -29,6 +29,7 @@ FUNCTIONS = {
     "gelu_tanh": functools.partial(F.gelu, approximate="tanh"), "softplus": F.softplus,
     "floor_divide": functools.partial(torch.div, rounding_mode="floor"),
     "hardswish": F.hardswish, "lerp": torch.lerp, "detach": torch.Tensor.detach,
+    "handle_r_to_c": lambda x, y: y.real if y.is_complex() and not x.is_complex() else y,
     "broadcast_with": lambda x, like: torch.broadcast_tensors(x, like)[0],
     "of_cumprods": lambda x, *row: x, "of_cumprods_backward": lambda x, *grad_and_row: x,
 }  # fmt: skip

@@ -395,3 +395,52 @@ def test_between_numbers_whose_product_overflows(pointwisetest):
     every = torch.tensor([*itertools.product(values, values, [-1.0, 0.25, 0.5, 2.0])])
     x, y, weight = every.unbind(-1)
     assert_close(pointwisetest.between(x, y, weight), torch.lerp(x, y, weight), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", (torch.bool, *INTEGERS), ids=str)
+def test_elements_without_vectors_lie_anywhere(pointwisetest, dtype):
+    """Dense, with steps, the same number everywhere, and written over what is read."""
+    generator = torch.Generator().manual_seed(3)
+    high = 2 if dtype == torch.bool else 9
+    x, a, b = (torch.randint(high, (6, 70), generator=generator).to(dtype) for _ in range(3))
+    layouts = {
+        "dense": lambda t: t,
+        "transposed": lambda t: t.t(),
+        "steps": lambda t: t[::2, ::3],
+        "turned": lambda t: t.flip(1)[:, 1:],
+        "the same": lambda t: t[:, :1].expand(6, 70),
+    }
+    for (name, one), (other, two) in itertools.product(layouts.items(), repeat=2):
+        given = one(x), two(a), one(b)
+        if given[0].shape != given[1].shape:
+            given = one(x), one(a)[:1], two(b)[0, 0]
+        expected = written.affine(*given)
+        found = pointwisetest.affine.Tensor(*given)
+        assert found.dtype == dtype and torch.equal(found, expected), (name, other)
+        out = one(torch.zeros(6, 70, dtype=dtype).clone())
+        if name != "the same" and out.shape == expected.shape:
+            assert torch.equal(pointwisetest.affine.out(*given, out=out), expected)
+            own = one(x.clone())
+            assert torch.equal(
+                pointwisetest.affine_.Tensor(own, own, own), written.affine(one(x), one(x), one(x))
+            )
+
+
+def test_a_byte_of_a_bool_is_not_0_or_1(pointwisetest):
+    x, a = (torch.tensor([v] * 40, dtype=torch.uint8).view(torch.bool) for v in (2, 1))
+    assert pointwisetest.affine.Tensor(x, a, torch.tensor(False)).all()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_numbers_beyond_int64_are_computed_with(pointwisetest, path):
+    x = torch.tensor([1.5, -2.0])
+    for number in (2**63, 2**64 - 1):
+        found = PATHS[path](lambda x, n=number: pointwisetest.scaled(x, alpha=n))(x)
+        assert_close(found, x + number)
+    with pytest.raises(RuntimeError, match="is no Long"):
+        pointwisetest.scaled(torch.ones(2, dtype=torch.int64), alpha=2**63)
+
+
+def test_integers_that_no_expression_takes_are_refused_by_name(pointwisetest):
+    with pytest.raises(NotImplementedError, match="affine: not implemented for UInt32"):
+        pointwisetest.affine.Tensor(*(torch.ones(2, dtype=torch.uint32) for _ in range(3)))

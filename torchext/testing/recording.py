@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -39,7 +39,7 @@ def recorded_samples(sources: Iterable[Subject], wanted: Collection[str]) -> Rec
         with contextlib.suppress(Exception):  # as the operator likes
             calls = subject.calls(dtype)
             with _Recorder(subject.facts.namespace, set(wanted), dtype, found):
-                for call, differentiate in itertools.product(calls, (_reverse_mode, _forward_mode)):
+                for call, differentiate in itertools.product(calls, _MODES):
                     with contextlib.suppress(Exception):
                         flags = subject.differentiable(call)
                         differentiate(subject.function(call), call.tensors, flags)
@@ -49,22 +49,48 @@ def recorded_samples(sources: Iterable[Subject], wanted: Collection[str]) -> Rec
 def _reverse_mode(function: _Function, tensors: list[torch.Tensor], flags: list[bool]) -> None:
     """Compute gradients, and the gradients of these."""
     leaves = [t.detach().requires_grad_(flag) for t, flag in zip(tensors, flags)]
-    wanted = [leaf for leaf, flag in zip(leaves, flags) if flag]
-    results = [result for result in function(*leaves) if result.requires_grad]
-    given = [c.requires_grad_() for c in cotangents(results)]
-    found = torch.autograd.grad(results, wanted, given, create_graph=True, materialize_grads=True)
+    found, given = _gradients(function, leaves, create_graph=True)
     found = [gradient for gradient in found if gradient.requires_grad]
-    torch.autograd.grad(found, [*wanted, *given], cotangents(found), allow_unused=True)
+    wanted = [tensor for tensor in (*leaves, *given) if tensor.requires_grad]
+    torch.autograd.grad(found, wanted, cotangents(found), allow_unused=True)
 
 
 def _forward_mode(function: _Function, tensors: list[torch.Tensor], flags: list[bool]) -> None:
     """Compute tangents of the results."""
     with forward_ad.dual_level():
-        duals = [
-            forward_ad.make_dual(t, tangent) if flag else t
-            for t, flag, tangent in zip(tensors, flags, cotangents(tensors))
-        ]
-        function(*duals)
+        function(*_duals(tensors, flags))
+
+
+def _forward_over_reverse(
+    function: _Function, tensors: list[torch.Tensor], flags: list[bool]
+) -> None:
+    """Compute tangents of the gradients."""
+    with forward_ad.dual_level():
+        leaves = [t.detach().requires_grad_(flag) for t, flag in zip(tensors, flags)]
+        _gradients(function, _duals(leaves, flags), create_graph=False)
+
+
+def _duals(tensors: list[torch.Tensor], flags: list[bool]) -> list[torch.Tensor]:
+    return [
+        forward_ad.make_dual(t, tangent) if flag else t
+        for t, flag, tangent in zip(tensors, flags, cotangents(tensors))
+    ]
+
+
+def _gradients(
+    function: _Function, tensors: list[torch.Tensor], create_graph: bool
+) -> tuple[Sequence[torch.Tensor], list[torch.Tensor]]:
+    """The gradients of those that require some, and the gradients of results that they are of."""
+    wanted = [tensor for tensor in tensors if tensor.requires_grad]
+    results = [result for result in function(*tensors) if result.requires_grad]
+    given = [c.requires_grad_(create_graph) for c in cotangents(results)]
+    found = torch.autograd.grad(
+        results, wanted, given, create_graph=create_graph, materialize_grads=True
+    )
+    return found, given
+
+
+_MODES = (_reverse_mode, _forward_mode, _forward_over_reverse)
 
 
 def may_call_others(facts: Facts) -> bool:

@@ -6,7 +6,7 @@ What they call stands in torchext/fused/functions.h.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from ...fused.functions import functions, is_condition, joins_conditions, positions
 from ...fused.tree import (
@@ -18,9 +18,8 @@ from ...fused.tree import (
     Number,
     Tree,
     in_order,
-    names,
 )
-from ...plan.fused import FusedPlan, Shared
+from ...plan.fused import FusedPlan, IsReal, Shared
 
 # Powers as ATen computes them.
 _POWERS = {
@@ -46,8 +45,9 @@ class Statements:
         self.known = plan.known
         self.shared = {number.tree for number in plan.numbers}
         self.plan = plan
-        before = len(plan.inputs) + len(plan.conditions)
-        self.reals = {dtype: f"given.has[{before + i}]" for i, dtype in enumerate(plan.reals)}
+        asked = (*(item.tree for item in plan.inputs), *(number.tree for number in plan.numbers))
+        before = count + len(plan.conditions)
+        self.reals = {leaf: f"given.has[{before + i}]" for i, leaf in enumerate(asked)}
         self.lines: list[str] = []
         self.count = 0
 
@@ -93,13 +93,24 @@ class Statements:
 
     def _called(self, part: Call, call: str, words: list[str]) -> str:
         """A call, which is one of real numbers where a part may be real beside complex ones."""
+        when = self.plan.real_parts.get(part)
+        takes_part = functions()[part.function].takes_part
+        if takes_part:
+            words = ["false" if when is None else self._real(when), *words]
         given = ", ".join(words)
-        dtype = self.plan.real_parts.get(part)
-        if dtype is None:
+        if when is None or takes_part:
             return call.format(given)
         function = call.replace("F::", "decltype(of)::").format("x...")
         as_function = f"[](auto of, const auto&... x) {{ return {function}; }}"
-        return f"::torchext::fused::computed<V>({self.reals[dtype]}, {as_function}, {given})"
+        return f"::torchext::fused::computed<V>({self._real(when)}, {as_function}, {given})"
+
+    def _real(self, when: IsReal) -> str:
+        """Whether what a part is computed of is real."""
+        words = [word for leaf, word in self.reals.items() if leaf in when.leaves]
+        for condition, *both in when.choices:
+            then, other = map(self._real, both)
+            words.append(f"({self._known(condition)} ? {then} : {other})")
+        return " && ".join(words) or "true"
 
     def row(self, word: str) -> str:
         """A row of what may be one number, for functions that are computed of whole ones."""
@@ -152,29 +163,15 @@ def _literal(number: Number) -> str:
 
 def shared_value(shared: Shared, parameters: Mapping[str, str]) -> str:
     """What is computed of numbers alone, once a call: of doubles, of integers exactly, and of
-    complex numbers where one is."""
+    numbers that may be complex."""
     tree = shared.tree
     if isinstance(tree, Name):
         return parameters[tree.name]
-    found = _shared(tree, "fused::Integer" if shared.is_integer else "double", parameters)
-    if not shared.scalars:
-        return found
-    other = _shared(tree, "c10::complex<double>", parameters, shared.scalars)
-    if not is_condition(tree):
-        found, other = f"fused::shared({found})", f"fused::shared({other})"
-    return f"(fused::is_complex({', '.join(shared.scalars)}) ? {other} : {found})"
-
-
-def _shared(
-    tree: Tree, type_: str, parameters: Mapping[str, str], scalars: Collection[str] | None = None
-) -> str:
-    """A value in a type; scalars: of what is not computed of these, in double precision."""
+    type_ = "fused::Numeric" if shared.may_be_complex else "double"
+    type_ = "fused::Integer" if shared.is_integer else type_
     made: dict[Tree, str] = {}
     for part in in_order(tree):
-        is_of_others = scalars is not None and not any(
-            parameters[n] in scalars for n in names(part)
-        )
-        made[part] = _shared_part(part, "double" if is_of_others else type_, made, parameters)
+        made[part] = _shared_part(part, type_, made, parameters)
     return made[tree]
 
 

@@ -18,7 +18,6 @@ struct $struct {
   static constexpr auto name = "$name";
   static constexpr size_t inputs = $inputs, scalars = $scalars, numbers = $numbers;
   static constexpr size_t conditions = $conditions, results = $results, returns = $returns;
-  static constexpr std::array<::torchext::fused::Rule, $real_count> reals = {$reals};
   static constexpr const char* input_names[] = {$names};
   static constexpr double defaults[] = {$defaults};
   static constexpr ::torchext::fused::Rule common = $common;
@@ -28,6 +27,7 @@ struct $struct {
   static constexpr std::array<size_t, $powers> exponents = {$exponents};
   static constexpr bool has_negative_power = $negative, has_rows = $has_rows;
   static constexpr bool computes_numbers = $computes_numbers;
+  static constexpr bool takes_complex = $takes_complex;
   using Types = ::torchext::fused::Types<
     $types>;
 
@@ -67,8 +67,7 @@ def struct(namespace: str, op: OperatorPlan, plan: FusedPlan) -> str:
         returns=str(len(op.operator.func.returns)),
         common=_rule(plan, plan.common),
         rules=[_rule(plan, dtype) for dtype in plan.dtypes],
-        real_count=str(len(plan.reals)),
-        reals=_rules(plan, plan.reals),
+        takes_complex="true" if plan.takes_complex else "false",
         comparisons=str(len(plan.compared)),
         compared=_rules(plan, plan.compared),
         least=str(plan.range[0]),

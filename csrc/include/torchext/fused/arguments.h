@@ -11,8 +11,8 @@
 #include <ATen/native/TypeProperties.h>
 #include <torchext/elementwise.h>
 #include <torchext/fused/call.h>
-#include <torchext/fused/complex.h>
 #include <torchext/fused/integers.h>
+#include <torchext/fused/values.h>
 
 #include <algorithm>
 #include <array>
@@ -47,7 +47,7 @@ struct Expression {
   const Rule* rules; // of what is computed
   Rule common;
   at::ArrayRef<Rule> compared;
-  at::ArrayRef<Rule> reals;       // of parts that may be real where others are complex
+  bool takes_complex;             // and what is real beside complex numbers is computed as real
   at::ArrayRef<size_t> exponents; // numbers that are
   bool has_negative_power;
   bool has_rows;
@@ -65,7 +65,7 @@ constexpr Expression expression() {
       Op::results,      Op::returns,
       Op::numbers,      Op::conditions,
       Op::rules,        Op::common,
-      Op::compared,     Op::reals,
+      Op::compared,     Op::takes_complex,
       Op::exponents,    Op::has_negative_power,
       Op::has_rows,     Op::computes_numbers,
       Op::least_number, Op::largest_number,
@@ -108,12 +108,6 @@ inline bool is_int64(const at::Scalar& number) {
   return number.isIntegral(/*includeBool=*/true) && number.type() != at::kUInt64;
 }
 
-/// Whether one of some numbers is complex.
-template <typename... Scalars>
-bool is_complex(const Scalars&... numbers) {
-  return (numbers.isComplex() || ...);
-}
-
 /// A number as the loops take it.
 template <typename T>
 Number shared(const T& number) {
@@ -123,16 +117,18 @@ Number shared(const T& number) {
                                 : Number(number.toDouble());
   } else if constexpr (std::is_same_v<T, Integer>) {
     return number.is_whole ? Number(number.integer) : Number(number.real);
+  } else if constexpr (std::is_same_v<T, Numeric>) {
+    return number.is_complex ? Number(number.value) : Number(number.value.real());
   } else {
     return Number(number);
   }
 }
 
-/// A number as a double, an integer or a complex number, to compute with.
+/// A number as a double, an integer or one that may be complex, to compute with.
 template <typename V, typename T>
 V number(const T& given) {
-  if constexpr (std::is_same_v<T, at::Scalar> && std::is_same_v<V, c10::complex<double>>) {
-    return given.toComplexDouble();
+  if constexpr (std::is_same_v<T, at::Scalar> && std::is_same_v<V, Numeric>) {
+    return given.isComplex() ? V(given.toComplexDouble()) : V(given.toDouble());
   } else if constexpr (std::is_same_v<T, at::Scalar>) {
     return is_int64(given) ? static_cast<V>(given.toLong()) : static_cast<V>(real_part(given));
   } else {
@@ -178,8 +174,30 @@ inline bool has_tensor(const Rule& rule, const Arguments& arguments) {
   return false;
 }
 
+/// The dtype that all tensors of a rule have; Undefined where they differ, or one is a number of
+/// Python, which is promoted otherwise.
+inline at::ScalarType same_dtype(const Rule& rule, const Arguments& arguments) {
+  at::ScalarType found = at::ScalarType::Undefined;
+  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
+    if ((rule.tensors >> i & 1) && arguments.tensors[i].has_value()) {
+      const at::Tensor& tensor = *arguments.tensors[i];
+      const at::ScalarType own = tensor.scalar_type();
+      const bool is_other = found != at::ScalarType::Undefined && own != found;
+      if (is_other || tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+        return at::ScalarType::Undefined;
+      }
+      found = own;
+    }
+  }
+  return found;
+}
+
 /// The dtype of the tensors alone.
 inline at::ScalarType promoted(const Rule& rule, const Arguments& arguments) {
+  const at::ScalarType same = same_dtype(rule, arguments);
+  if (same != at::ScalarType::Undefined) {
+    return same;
+  }
   at::native::ResultTypeState state = {};
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
     if ((rule.tensors >> i & 1) && arguments.tensors[i].has_value()) {
@@ -189,15 +207,15 @@ inline at::ScalarType promoted(const Rule& rule, const Arguments& arguments) {
   return at::native::result_type(state);
 }
 
-/// A number of the category that the numbers of a rule have.
-inline at::Scalar highest(const Rule& rule, const Arguments& arguments) {
+/// The category that the numbers of a rule have.
+inline Category highest(const Rule& rule, const Arguments& arguments) {
   Category found = rule.least;
   for (size_t i = 0; i < arguments.scalars.size(); ++i) {
     if (rule.numbers >> i & 1) {
       found = std::max(found, category_of(arguments.scalars[i].type()));
     }
   }
-  return wrapped(found);
+  return found;
 }
 
 inline at::ScalarType dtype_of(const Rule& rule, const Arguments& arguments) {
@@ -206,28 +224,37 @@ inline at::ScalarType dtype_of(const Rule& rule, const Arguments& arguments) {
   }
   const at::ScalarType dtype = promoted(rule, arguments);
   const bool is_known = dtype != at::ScalarType::Undefined; // else numbers alone decide
-  return promote_with_scalar(is_known ? dtype : at::kBool, highest(rule, arguments));
+  const at::ScalarType own = is_known ? dtype : at::kBool;
+  const Category least = highest(rule, arguments);
+  return least <= category_of(own) ? own : promote_with_scalar(own, wrapped(least));
 }
 
 /// Whether a tensor would be rounded to the 16-bit floats that the others are, before anything is
 /// computed of it: what the dtype has exactly is not.
 inline bool is_rounded_to(at::ScalarType common, const at::Tensor& tensor) {
-  const at::ScalarType own = tensor.scalar_type();
+  const at::ScalarType real = c10::toRealValueType(common);
+  const at::ScalarType own = c10::toRealValueType(tensor.scalar_type());
   const bool is_exact = at::isIntegralType(own, /*includeBool=*/true) && at::elementSize(own) == 1;
-  return at::isReducedFloatingType(common) && own != common && !is_exact;
+  return at::isReducedFloatingType(real) && own != real && !is_exact;
+}
+
+/// A dtype of floats, or of complex numbers where another is one.
+inline at::ScalarType in_precision(at::ScalarType like, at::ScalarType real) {
+  return at::isComplexType(like) ? c10::toComplexType(real) : real;
 }
 
 /// What a result is computed in that would be rounded to the dtype of the others: one of numbers, of
 /// which tensors of other dtypes say no more than which, or of integers and a float.
 inline at::ScalarType computed_for(
     const Rule& result, at::ScalarType common, const Arguments& arguments) {
+  const at::ScalarType real = c10::toRealValueType(common);
   const bool is_said = result.is_bool || result.cast != at::ScalarType::Undefined;
-  if (!at::isFloatingType(common) || is_said) {
+  if (!at::isFloatingType(real) || is_said) {
     return common;
   }
-  const at::ScalarType dtype = dtype_of(result, arguments);
-  const bool is_other = at::isReducedFloatingType(common) && dtype != common && dtype != at::kBool;
-  return dtype == at::kDouble ? at::kDouble : is_other ? at::kFloat : common;
+  const at::ScalarType dtype = c10::toRealValueType(dtype_of(result, arguments));
+  const bool is_other = at::isReducedFloatingType(real) && dtype != real && dtype != at::kBool;
+  return in_precision(common, dtype == at::kDouble ? at::kDouble : is_other ? at::kFloat : real);
 }
 
 /// Whether what is computed in one dtype has every number of another. A tensor without dimensions may
@@ -250,6 +277,8 @@ inline bool is_exact_in(at::ScalarType common, at::ScalarType dtype) {
 /// ATen's comparisons, where no result has another dtype.
 inline void check_fits(
     const Expression& op, at::ScalarType dtype, int64_t number, bool may_wrap = true) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !c10::isBarebonesUnsignedType(dtype), op.name, ": not implemented for ", dtype);
   const bool fits = (may_wrap || number >= 0 || dtype != at::kByte) &&
                     AT_DISPATCH_SWITCH(dtype, "check_fits", AT_DISPATCH_CASE_INTEGRAL_TYPES([&] {
                                          return !c10::overflows<scalar_t, int64_t>(number);
@@ -262,7 +291,7 @@ inline void check_fits(
 inline void check_exact(const Expression& op, const Arguments& arguments) {
   for (const at::Scalar& number : arguments.scalars) {
     TORCH_CHECK_NOT_IMPLEMENTED(
-        !number.isComplex() || op.takes(at::kComplexFloat),
+        !number.isComplex() || op.takes_complex,
         op.name,
         ": not implemented for complex numbers, as ",
         number);
@@ -332,8 +361,10 @@ inline void check_exact(const Expression& op, const Arguments& arguments) {
 /// The wrapped number that raises the dtype of the tensors to that of the call; undefined where
 /// none is needed.
 inline at::Tensor raising(const Rule& common, const Arguments& arguments) {
-  const bool is_raised = dtype_of(common, arguments) != promoted(common, arguments);
-  return is_raised ? at::native::wrapped_scalar_tensor(highest(common, arguments)) : at::Tensor();
+  if (dtype_of(common, arguments) == promoted(common, arguments)) {
+    return at::Tensor();
+  }
+  return at::native::wrapped_scalar_tensor(wrapped(highest(common, arguments)));
 }
 
 } // namespace fused

@@ -21,12 +21,14 @@ struct Number {
   Number(double number) : real(number) {}
   Number(int64_t number) : real(static_cast<double>(number)), integer(number), is_integral(true) {}
   Number(bool number) : Number(static_cast<int64_t>(number)) {}
-  Number(c10::complex<double> number) : real(number.real()), imaginary(number.imag()) {}
+  Number(c10::complex<double> number)
+      : real(number.real()), imaginary(number.imag()), is_complex(true) {}
 
   double real = 0;
   double imaginary = 0;
   int64_t integer = 0;
   bool is_integral = false;
+  bool is_complex = false;
 };
 
 /// The operands of one call. `results` and `inputs` hold, for each result and tensor of the
@@ -36,7 +38,7 @@ struct Call {
   const int8_t* inputs;
   const Number* numbers;
   const bool* conditions; // which are the same for all elements
-  const bool* reals;      // which parts are real, where others are complex
+  const bool* reals;      // of expressions of complex numbers, which inputs and numbers are real
   int operands;
 };
 
@@ -63,6 +65,12 @@ struct Rule {
   c10::ScalarType cast = c10::ScalarType::Undefined; // what is asked for, whatever the others are
 };
 
+/// How many inputs and numbers an expression asks whether they are real.
+template <typename Op>
+constexpr size_t reals_of() {
+  return Op::takes_complex ? Op::inputs + Op::numbers : 0;
+}
+
 /// The dtypes that an expression is computed in.
 template <c10::ScalarType... dtypes>
 struct Types {
@@ -76,7 +84,7 @@ template <typename V>
 struct Given {
   const V* inputs;
   const V* numbers;
-  const bool* has;    // which of the inputs, behind them the conditions, and which parts are real
+  const bool* has;    // which of the inputs; the conditions; which inputs and numbers are real
   const bool* wanted; // which of the results
 };
 

@@ -88,6 +88,9 @@ struct Primitives<c10::complex<T>> {
   TORCHEXT_VALUE V conj(V a) {
     return V(a.real(), -a.imag());
   }
+  TORCHEXT_VALUE V handle_r_to_c(bool is_real, V /*like*/, V a) {
+    return is_real ? V(a.real()) : a;
+  }
   TORCHEXT_VALUE V detach(V a) {
     return a;
   }
@@ -97,7 +100,28 @@ struct Primitives<c10::complex<T>> {
   TORCHEXT_VALUE V rsqrt(V a) {
     return V(T(1)) / std::sqrt(a);
   }
+  /// By exponents that ATen knows as it does: 0 by 0 is 1.
   TORCHEXT_VALUE V pow(V a, V b) {
+    if (b.imag() == 0) {
+      if (b.real() == 0) {
+        return V(T(1));
+      }
+      if (b.real() == 1) {
+        return a;
+      }
+      if (b.real() == 2 || b.real() == -2) {
+        return b.real() == 2 ? a * a : reciprocal(a * a);
+      }
+      if (b.real() == 3) {
+        return a * a * a;
+      }
+      if (b.real() == T(0.5) || b.real() == T(-0.5)) {
+        return b.real() > 0 ? std::sqrt(a) : rsqrt(a);
+      }
+      if (b.real() == -1) {
+        return reciprocal(a);
+      }
+    }
     return std::pow(a, b);
   }
 
@@ -143,6 +167,101 @@ struct Primitives<c10::complex<T>> {
     const V found = std::log(a);
     return V(found.real() / of_base, found.imag() / of_base);
   }
+};
+
+/// Of a number that is known once a call: a real or a complex one.
+struct Numeric {
+  Numeric(double value) : value(value) {}
+  Numeric(c10::complex<double> value) : value(value), is_complex(true) {}
+
+  c10::complex<double> value;
+  bool is_complex = false;
+};
+
+template <>
+struct Primitives<Numeric> {
+  using V = Numeric;
+  using Real = Functions<double>;
+  using Complex = Functions<c10::complex<double>>;
+
+  template <typename N>
+  static V number(N value) {
+    return V(static_cast<double>(value));
+  }
+  static V choose(bool condition, V then, V other) {
+    return condition ? then : other;
+  }
+  static V as_number(bool a) {
+    return V(static_cast<double>(a));
+  }
+  static bool both(bool a, bool b) {
+    return a && b;
+  }
+  static bool either(bool a, bool b) {
+    return a || b;
+  }
+  static bool inverse(bool a) {
+    return !a;
+  }
+  static bool equal(V a, V b) {
+    return a.value == b.value;
+  }
+  static bool not_equal(V a, V b) {
+    return a.value != b.value;
+  }
+  static bool isnan(V a) {
+    return Complex::isnan(a.value);
+  }
+  static bool isfinite(V a) {
+    return Complex::isfinite(a.value);
+  }
+  static bool is_below_half(V a) {
+    return Complex::is_below_half(a.value);
+  }
+  static V multiply_add(V a, V b, V c) {
+    return add(multiply(a, b), c);
+  }
+
+#define TORCHEXT_OF_ONE(name)                                                        \
+  static V name(V a) {                                                               \
+    return a.is_complex ? V(Complex::name(a.value)) : V(Real::name(a.value.real())); \
+  }
+#define TORCHEXT_OF_TWO(name)                                                            \
+  static V name(V a, V b) {                                                              \
+    return a.is_complex || b.is_complex ? V(Complex::name(a.value, b.value))             \
+                                        : V(Real::name(a.value.real(), b.value.real())); \
+  }
+  TORCHEXT_OF_TWO(add)
+  TORCHEXT_OF_TWO(subtract)
+  TORCHEXT_OF_TWO(multiply)
+  TORCHEXT_OF_TWO(divide)
+  TORCHEXT_OF_TWO(pow)
+  TORCHEXT_OF_ONE(negative)
+  TORCHEXT_OF_ONE(conj)
+  TORCHEXT_OF_ONE(detach)
+  TORCHEXT_OF_ONE(reciprocal)
+  TORCHEXT_OF_ONE(rsqrt)
+  TORCHEXT_OF_ONE(exp)
+  TORCHEXT_OF_ONE(expm1)
+  TORCHEXT_OF_ONE(log)
+  TORCHEXT_OF_ONE(log1p)
+  TORCHEXT_OF_ONE(log2)
+  TORCHEXT_OF_ONE(log10)
+  TORCHEXT_OF_ONE(sin)
+  TORCHEXT_OF_ONE(cos)
+  TORCHEXT_OF_ONE(tan)
+  TORCHEXT_OF_ONE(asin)
+  TORCHEXT_OF_ONE(acos)
+  TORCHEXT_OF_ONE(atan)
+  TORCHEXT_OF_ONE(sinh)
+  TORCHEXT_OF_ONE(cosh)
+  TORCHEXT_OF_ONE(tanh)
+  TORCHEXT_OF_ONE(asinh)
+  TORCHEXT_OF_ONE(acosh)
+  TORCHEXT_OF_ONE(atanh)
+  TORCHEXT_OF_ONE(sqrt)
+#undef TORCHEXT_OF_ONE
+#undef TORCHEXT_OF_TWO
 };
 
 } // namespace fused

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The loops of expressions on the CPU, for the instruction set that the file is compiled for. All
-// elements go through the same vectors, those of strided operands and the last few too: what is
-// computed of an element does not depend on where it lies. Numbers that are no floats are computed
-// one by one.
+// floats go through the same vectors, those of strided operands and the last few too: what is computed
+// of an element does not depend on where it lies. Integers and complex numbers, and floats where there
+// are no vectors in hardware, are computed one by one, dense ones in loops for the compiler's vectors.
 #pragma once
 
-#include <torchext/fused/call.h>
-#include <torchext/fused/complex.h>
+#include <torchext/fused/values.h>
 #include <torchext/fused/vectors.h>
 
 #include <ATen/OpMathType.h>
 #include <c10/core/ScalarType.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
+#include <c10/util/Load.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -123,7 +123,7 @@ struct Known {
       has[i] = call.inputs[i] >= 0;
     }
     std::copy(call.conditions, call.conditions + Op::conditions, has + Op::inputs);
-    std::copy_n(call.reals, Op::reals.size(), has + Op::inputs + Op::conditions);
+    std::copy_n(call.reals, reals_of<Op>(), has + Op::inputs + Op::conditions);
     for (size_t i = 0; i < Op::results; ++i) {
       result_of[i] = call.results[i];
       wanted[i] = call.results[i] >= 0;
@@ -145,8 +145,8 @@ struct Known {
     return found;
   }
 
-  V numbers[Op::numbers + 1];
-  bool has[Op::inputs + Op::conditions + Op::reals.size() + 1];
+  V numbers[Op::numbers + 1] = {};
+  bool has[Op::inputs + Op::conditions + reals_of<Op>() + 1] = {};
   bool wanted[Op::results];
   int8_t input_of[Op::inputs + 1];
   int8_t result_of[Op::results];
@@ -289,8 +289,8 @@ struct Elements : Known<Op, typename Blocks<T>::V> {
   }
 };
 
-#if defined(__clang__)
-#define TORCHEXT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#if defined(__clang__) // which looks for overlaps itself
+#define TORCHEXT_INDEPENDENT
 #else
 #define TORCHEXT_INDEPENDENT _Pragma("GCC ivdep")
 #endif
@@ -341,7 +341,12 @@ struct SingleElements : Known<Op, at::opmath_type<T>> {
         inputs[i] = has[i] ? loaded(reinterpret_cast<const T*>(at))
                            : Primitives<V>::number(Op::defaults[i]);
       }
-      Op::template compute<V>({inputs, known.numbers, has, wanted}, results);
+      const Given<V> given{inputs, known.numbers, has, wanted};
+      if constexpr (dense) {
+        Op::template compute<V>(given, results);
+      } else {
+        fused::compute_apart<Op, V>(given, results);
+      }
       for (size_t i = 0; i < Op::results; ++i) {
         if (wanted[i]) {
           store(reinterpret_cast<T*>(to[i] + j * to_stride[i]), results[i]);
@@ -358,7 +363,7 @@ struct SingleElements : Known<Op, at::opmath_type<T>> {
       using Part = typename V::value_type;
       return V(static_cast<Part>(parts[0]), static_cast<Part>(parts[1]));
     } else {
-      return static_cast<V>(*from);
+      return static_cast<V>(c10::load(from)); // of a bool that is another byte than 0 and 1 too
     }
   }
 

@@ -95,8 +95,7 @@ class Rows {
       wanted_[i] = call.results[i] != kMissing;
     }
     for (size_t i = 0; i < Op::numbers; ++i) {
-      const Number& given = call.numbers[i];
-      numbers_[i] = given.is_integral ? static_cast<S>(given.integer) : static_cast<S>(given.real);
+      numbers_[i] = value_of<S>(call.numbers[i]);
       vectors_[i] = Primitives<V>::number(numbers_[i]);
     }
     const int64_t blocks = (call.length + B::size - 1) / B::size;

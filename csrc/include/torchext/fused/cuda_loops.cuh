@@ -6,6 +6,7 @@
 #pragma once
 
 #include <torchext/fused/operands.h>
+#include <torchext/fused/values.h>
 
 #include <ATen/OpMathType.h>
 #include <ATen/cuda/CUDAContext.h>
@@ -34,7 +35,7 @@ struct OnDevice {
   c10::ScalarType dtypes[most];
   V numbers[Op::numbers + 1];
   V constants[Op::inputs + 1];
-  bool has[Op::inputs + Op::conditions + Op::reals.size() + 1];
+  bool has[Op::inputs + Op::conditions + reals_of<Op>() + 1];
   bool is_constant[Op::inputs + 1];
   bool wanted[Op::results];
 
@@ -136,7 +137,7 @@ OnDevice<Op, T> on_device(at::TensorIteratorBase& iter, const Call& told) {
     call.numbers[i] = value_of<V>(told.numbers[i]);
   }
   std::copy(told.conditions, told.conditions + Op::conditions, call.has + Op::inputs);
-  std::copy_n(told.reals, Op::reals.size(), call.has + Op::inputs + Op::conditions);
+  std::copy_n(told.reals, reals_of<Op>(), call.has + Op::inputs + Op::conditions);
   for (size_t i = 0; i < Op::results; ++i) {
     const int operand = told.results[i];
     call.wanted[i] = operand >= 0;

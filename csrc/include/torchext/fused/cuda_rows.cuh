@@ -306,9 +306,7 @@ void run_rows(at::TensorIteratorBase& iter, const RowCall& told) {
   call.length = told.length;
   call.rows = iter.numel();
   for (size_t i = 0; i < Op::numbers; ++i) {
-    const Number& given = told.numbers[i];
-    call.numbers[i] = given.is_integral ? static_cast<typename OnDevice::S>(given.integer)
-                                        : static_cast<typename OnDevice::S>(given.real);
+    call.numbers[i] = value_of<typename OnDevice::S>(told.numbers[i]);
   }
   std::copy(told.conditions, told.conditions + Op::conditions, call.has + Op::inputs);
   const std::array<int64_t, at::kDimVectorStaticSize * 8> nowhere{}; // of what is not there

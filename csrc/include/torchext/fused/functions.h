@@ -7,7 +7,6 @@
 
 #include <c10/macros/Macros.h>
 #include <c10/util/Exception.h>
-#include <torchext/fused/call.h>
 
 #include <cmath>
 #include <cstdint>
@@ -101,6 +100,9 @@ struct Primitives {
     return a;
   }
   TORCHEXT_VALUE V conj(V a) {
+    return a;
+  }
+  TORCHEXT_VALUE V handle_r_to_c(bool /*is_real*/, V /*like*/, V a) {
     return a;
   }
   TORCHEXT_VALUE V of_cumprods(V others, V /*row*/) {
@@ -266,36 +268,6 @@ struct Primitives {
 #endif
   }
 };
-
-template <typename V>
-struct Functions;
-
-/// A number that all elements share.
-template <typename V>
-C10_HOST_DEVICE V value_of(const Number& given) {
-  using P = Primitives<V>;
-  if (given.is_integral) {
-    return P::number(given.integer);
-  }
-  if constexpr (P::is_complex) {
-    return P::number(c10::complex<double>(given.real, given.imaginary));
-  } else {
-    return P::number(given.real);
-  }
-}
-
-/// What a function makes of values, with the functions that it is given; is_real: of real numbers,
-/// which are values of complex ones here.
-template <typename V, typename F, typename... Values>
-C10_HOST_DEVICE C10_ALWAYS_INLINE V
-computed([[maybe_unused]] bool is_real, const F& function, const Values&... values) {
-  if constexpr (Primitives<V>::is_complex) {
-    if (is_real) {
-      return Primitives<V>::of_reals(function, values...);
-    }
-  }
-  return function(Functions<V>(), values...);
-}
 
 /// What is made of the others, as ATen's kernels compute it.
 template <typename V>

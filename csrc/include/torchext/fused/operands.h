@@ -125,7 +125,7 @@ inline at::ScalarType computed_in(const Expression& op, const Arguments& argumen
   at::ScalarType found = common;
   for (const at::OptionalTensorRef& tensor : arguments.tensors) {
     if (tensor.has_value() && is_rounded_to(common, *tensor)) {
-      found = at::kFloat;
+      found = in_precision(common, at::kFloat);
     }
   }
   for (size_t i = 0; i < op.results; ++i) {
@@ -250,8 +250,13 @@ struct Told {
     for (const at::OptionalTensorRef& tensor : arguments.tensors) {
       inputs.push_back(tensor.has_value() ? next++ : int8_t(-1));
     }
-    for (const Rule& rule : op.reals) {
-      reals.push_back(!at::isComplexType(dtype_of(rule, arguments)));
+    if (op.takes_complex) {
+      for (const at::OptionalTensorRef& tensor : arguments.tensors) {
+        reals.push_back(!tensor.has_value() || !(*tensor).is_complex());
+      }
+      for (const Number& number : arguments.numbers) {
+        reals.push_back(!number.is_complex);
+      }
     }
     call = {
         results.data(),
@@ -294,10 +299,18 @@ inline void loop_on_cpu(
 
 using Results = c10::SmallVector<at::Tensor, 4>;
 
-/// A tensor in another dtype; of complex numbers that are real, real ones.
+/// A tensor in another dtype; of complex numbers that are real, real ones, which are no view.
 inline at::Tensor converted(const at::Tensor& tensor, at::ScalarType dtype) {
-  const bool is_real = tensor.is_complex() && !at::isComplexType(dtype);
-  return (is_real ? at::real(tensor) : tensor).to(dtype);
+  if (tensor.is_complex() && !at::isComplexType(dtype)) {
+    return at::real(tensor).to(dtype, /*non_blocking=*/false, /*copy=*/true);
+  }
+  return tensor.to(dtype);
+}
+
+/// A tensor in the precision that is computed in; a real one stays real where others are complex.
+inline at::Tensor widened(const at::Tensor& tensor, at::ScalarType computed) {
+  const bool is_real = at::isComplexType(computed) && !tensor.is_complex();
+  return tensor.to(is_real ? c10::toRealValueType(computed) : computed);
 }
 
 /// The results of an iterator, in their own dtypes; undefined where nobody wants one.
@@ -332,7 +345,7 @@ Results new_results(
   c10::SmallVector<at::OptionalTensorRef, 8> wide;
   for (size_t i = 0; is_rounded && i < op.inputs; ++i) {
     if (arguments.tensors[i].has_value()) {
-      tensors[i] = (*arguments.tensors[i]).to(computed);
+      tensors[i] = widened(*arguments.tensors[i], computed);
     }
     wide.push_back(ref(tensors[i]));
   }
@@ -414,12 +427,6 @@ inline at::Tensor laid_out(const at::Tensor& tensor, c10::SymIntArrayRef strides
   return tensor.permute(order).contiguous().permute(back);
 }
 
-/// A tensor in the precision that is computed in; a real one stays real where others are complex.
-inline at::Tensor widened(const at::Tensor& tensor, at::ScalarType computed) {
-  const bool is_real = at::isComplexType(computed) && !tensor.is_complex();
-  return tensor.to(is_real ? c10::toRealValueType(computed) : computed);
-}
-
 /// A result of ATen's operators as that of a kernel: of all tensors' sizes, and a tensor of its own.
 inline at::Tensor as_result(
     const Value& value,
@@ -455,7 +462,9 @@ inline Results composite_results(
   check_exact(op, arguments);
   const at::ScalarType computed = at::toOpMathType(computed_in(op, arguments));
   c10::SmallVector<Value, 8> inputs(op.inputs), numbers(op.numbers), results(op.results);
-  c10::SmallVector<bool, 16> has(op.inputs + op.conditions + op.reals.size());
+  const size_t reals = op.takes_complex ? op.inputs + op.numbers : 0;
+  c10::SmallVector<bool, 16> has(
+      op.inputs + op.conditions + reals); // what is real is a real tensor
   for (size_t i = 0; i < op.inputs; ++i) {
     has[i] = arguments.tensors[i].has_value();
     inputs[i] = has[i] ? Value(widened(*arguments.tensors[i], computed)) : in_place(op.defaults[i]);
@@ -463,9 +472,9 @@ inline Results composite_results(
   for (size_t i = 0; i < op.numbers; ++i) {
     const Number& given = arguments.numbers[i];
     numbers[i] = given.is_integral ? at::Scalar(given.integer) : at::Scalar(given.real);
-    if (given.imaginary != 0 || std::signbit(given.imaginary)) {
-      const at::TensorOptions options = first_of(arguments).options().dtype(computed);
-      numbers[i] = at::full({}, c10::complex<double>(given.real, given.imaginary), options);
+    if (given.is_complex) {
+      const c10::complex<double> number(given.real, given.imaginary);
+      numbers[i] = Value::of_complex(number, first_of(arguments).options().dtype(computed));
     }
   }
   std::copy(arguments.conditions, arguments.conditions + op.conditions, has.data() + op.inputs);

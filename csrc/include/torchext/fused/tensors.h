@@ -27,6 +27,14 @@ class Value {
   Value(at::Tensor condition, const Value& compared)
       : tensor_(std::move(condition)), compared_(compared.like()) {}
 
+  /// A complex number that is known, as a tensor beside which real ones are promoted.
+  static Value of_complex(const at::Scalar& number, const at::TensorOptions& options) {
+    Value found(at::full({}, number, options));
+    found.number_ = number;
+    found.is_known_ = true;
+    return found;
+  }
+
   /// Integers, which are computed with as numbers of a dtype, and compared as what they are.
   static Value of_integers(at::Tensor integers, at::ScalarType computed) {
     Value found(integers.to(computed));
@@ -39,6 +47,9 @@ class Value {
   }
   const at::Scalar& number() const {
     return number_;
+  }
+  bool is_known() const {
+    return is_known_;
   }
   const at::Tensor& tensor() const {
     return tensor_;
@@ -68,6 +79,7 @@ class Value {
   at::Tensor compared_;
   at::Tensor integers_;
   at::Scalar number_;
+  bool is_known_ = false; // a tensor whose number is known, too
 };
 
 /// A value that is no other's tensor, of which `count` are known.
@@ -155,7 +167,6 @@ struct Functions<Value> {
   TORCHEXT_BINARY(divide, at::div)
   TORCHEXT_BINARY(remainder, at::remainder)
   TORCHEXT_BINARY(floor_divide, divided)
-  TORCHEXT_BINARY(pow, at::pow)
   TORCHEXT_CONDITIONS(both, at::logical_and)
   TORCHEXT_CONDITIONS(either, at::logical_or)
   TORCHEXT_TENSORS(maximum, at::maximum)
@@ -199,7 +210,7 @@ struct Functions<Value> {
   TORCHEXT_UNARY(relu, at::relu)
   TORCHEXT_UNARY(sigmoid, at::sigmoid)
   TORCHEXT_UNARY(log_sigmoid, at::log_sigmoid)
-  TORCHEXT_UNARY(silu, at::silu)
+  TORCHEXT_UNARY(silu, silu_of)
   TORCHEXT_UNARY(gelu, at::gelu)
   TORCHEXT_UNARY(mish, at::mish)
   TORCHEXT_UNARY(hardswish, at::hardswish)
@@ -282,6 +293,24 @@ struct Functions<Value> {
     const at::Tensor of_behind = at::mul(grads, before(given)).flip(-1);
     return V(
         at::add(before_backward(of_before, given), before_backward(of_behind, turned).flip(-1)));
+  }
+
+  /// The real part where another value is real.
+  static V handle_r_to_c(bool /*is_real*/, const V& like, const V& a) {
+    const bool is_real = like.is_number() || !like.tensor().is_complex();
+    return is_real && !a.is_number() && a.tensor().is_complex() ? V(at::real(a.tensor())) : a;
+  }
+
+  /// By an exponent that is known, as ATen has it: 0 by 0 is 1.
+  static V pow(const V& a, const V& b) {
+    if (a.is_number() && b.is_number()) {
+      return of_numbers(Functions<double>::pow(real(a), real(b)), a, b);
+    }
+    if (b.is_number()) {
+      return V(at::pow(a.tensor(), b.number()));
+    }
+    const at::Tensor base = a.tensor_beside(b.tensor());
+    return b.is_known() ? V(at::pow(base, b.number())) : V(at::pow(base, b.tensor()));
   }
 
   static V inverse(const V& a) {
@@ -374,6 +403,11 @@ struct Functions<Value> {
     const at::Tensor longer = at::cat({one_like(row, 1), row}, -1);
     const at::Tensor given = at::cat({grad, one_like(grad, 0)}, -1);
     return at::cumprod_backward(given, longer, -1, longer.cumprod(-1)).slice_symint(-1, 1);
+  }
+
+  /// Of complex numbers at::silu has no gradient.
+  static at::Tensor silu_of(const at::Tensor& a) {
+    return a.is_complex() ? at::mul(a, at::sigmoid(a)) : at::silu(a);
   }
 
   /// Not at::floor_divide, which has no gradient, not even zeros.

@@ -90,6 +90,9 @@ struct Primitives<at::vec::Vectorized<T>> {
   TORCHEXT_VALUE V conj(V a) {
     return a;
   }
+  TORCHEXT_VALUE V handle_r_to_c(bool /*is_real*/, V /*like*/, V a) {
+    return a;
+  }
   TORCHEXT_VALUE V of_cumprods(V others, V /*row*/) {
     return others;
   }

@@ -100,6 +100,7 @@ Saved save_value(const Value& value) {
 }
 
 /// Attributes that formulas use in place of a tensor, where a method alone does not give them.
+
 /// Undefined where the tensor is missing.
 inline at::ScalarType scalar_type_of(const std::optional<at::Tensor>& tensor) {
   const bool is_there = tensor.has_value() && tensor->defined();
