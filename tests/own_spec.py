@@ -27,6 +27,15 @@ def native_functions() -> list[dict[str, Any]]:
     return yaml.safe_load(text)
 
 
+def derived_of_elements() -> set[str]:
+    """The operators that follow from expressions of elements, whose functions tests/pointwise
+    compares one by one, with their derivatives."""
+    errors = Errors()
+    entries = yaml.safe_load(written_operators(_lowered(errors)))
+    errors.raise_if_any()
+    return {entry["func"].partition("(")[0] for entry in entries if "pointwise" in entry}
+
+
 def derivatives() -> list[dict[str, Any]]:
     """The formulas, as PyYAML reads them."""
     errors = Errors()

@@ -58,9 +58,4 @@ C10_ALWAYS_INLINE T vec_exp(T x) {
   return sum * pow2(half) * pow2(n - half);
 }
 
-template <typename T>
-C10_ALWAYS_INLINE T vec_sigmoid(T x) {
-  return T(1) / (T(1) + vec_exp(-x));
-}
-
 } // namespace myns::native

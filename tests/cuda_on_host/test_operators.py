@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 
 import torchext.ops  # noqa: F401  registers namespace myns
@@ -18,8 +19,14 @@ LONG = "gradgradcheck"
 OF_INDUCTOR = ("compile", "compile_dynamic")
 
 
-def test_no_check_of_any_operator_fails(project):
-    device = cuda_on_host.load("torchext", ROOT)
+@pytest.fixture(scope="module")
+def operators_on_host(project):
+    """The test device with the operators' CUDA kernels, which take minutes to compile."""
+    return cuda_on_host.load("torchext", ROOT)
+
+
+def test_no_check_of_any_operator_fails(operators_on_host):
+    device = operators_on_host
     chosen = [name for name in CHECKS if name != LONG and name not in OF_INDUCTOR]
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     names = [facts.name for facts in table_of("myns").operators]

@@ -50,10 +50,11 @@ _FORMULAS = {_schema_name(entry["name"]) for entry in own_spec.derivatives()}
 
 
 def read_operators() -> dict:
-    """The functional operators."""
+    """The functional operators, without those that follow from others by elements."""
     operators = {}
+    derived = own_spec.derived_of_elements()
     for name, entry in _ENTRIES:
-        if "!" in entry["func"]:
+        if "!" in entry["func"] or name in derived:
             continue
         has_formula = name in _FORMULAS
         operators[name] = Operator(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from cases import function_of_tensors, outputs_of, parts, reference_of_tensors
 from operators import OPERATORS
+from own_spec import derived_of_elements
 from samples import SAMPLES, Call
 
 KINDS = ("functional", "in-place", "out")
@@ -121,10 +122,11 @@ class Subject:
 
 
 def registered() -> list:
-    """Every overload of `myns` that the dispatcher has."""
+    """Every overload of `myns` that the dispatcher has, but those that follow by elements."""
     names = sorted(torch._C._dispatch_get_all_op_names())
-    own = [name.removeprefix("myns::") for name in names if name.startswith("myns::")]
-    split = [name.partition(".") for name in own]
+    own = {name.removeprefix("myns::") for name in names if name.startswith("myns::")}
+    assert own >= derived_of_elements()
+    split = [name.partition(".") for name in sorted(own - derived_of_elements())]
     return [getattr(getattr(torch.ops.myns, base), o or "default") for base, _, o in split]
 
 
