@@ -11,8 +11,7 @@ each other, so that second derivatives are symmetric:
 The tangent of f_backward is f_backward(g_t, x) + g x_t r''(x), the second of f_double_backward.
 
 The same holds of rows, where r' is a matrix, and r'' of each result a symmetric one. Of complex
-numbers f_backward is g conj(r'(x)): the gradient of the real part of conj(g) r(x) as a function of
-real and imaginary parts, whose second derivatives are symmetric too.
+numbers f_backward is g conj(r'(x)), whose tangent is an operator of its own.
 """
 
 from __future__ import annotations
@@ -114,11 +113,11 @@ class _Deriving:
             self.tangents,
             self.second,
             self.saved,
-            self._tangents_given(self.differentiated) if self.saved else {},
+            self._tangents_given(self.differentiated) if self._has_own_tangent else {},
             self.is_complex,
         )
         seconds = [*formulas.second_lines(backward.func, double.func)]
-        if self.saved:
+        if self._has_own_tangent:
             tangent_of_backward = self._backward_jvp(backward, formulas.tangents_of_backward)
             found.operators.append(tangent_of_backward)
             seconds += formulas.tangents_of(backward.func, tangent_of_backward.func)
@@ -128,6 +127,12 @@ class _Deriving:
         found.formulas.append((self.func, lines, self.smooth))
         found.formulas.append((backward.func, seconds, (True,) * len(self.gradients)))
         return found
+
+    @property
+    def _has_own_tangent(self) -> bool:
+        """Whether the tangent of the gradients is an operator: one along the result, too, and one
+        that is complex where an argument is real, whose gradients f_double_backward makes real."""
+        return bool(self.saved) or self.is_complex
 
     def _is_smooth(self, result: Tree) -> bool:
         if isinstance(result, Cast) and not cast_is_smooth(result):

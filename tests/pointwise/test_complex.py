@@ -23,9 +23,8 @@ from codegen.fused.tree import Call, in_order
 
 SPEC = Path(__file__).parent / "pointwisetest" / "native_functions.yaml"
 ENTRIES = {entry["func"].partition("(")[0]: entry for entry in yaml.safe_load(SPEC.read_text())}
-LINES = {
-    name: list(map(str, ENTRIES[name]["pointwise"])) for name in ("complex_one", "complex_two")
-}
+OF_ONE = ("complex_one", "complex_one_more")
+LINES = {name: list(map(str, ENTRIES[name]["pointwise"])) for name in (*OF_ONE, "complex_two")}
 ARGUMENTS = {name: re.findall(r"Tensor (\w+)", ENTRIES[name]["func"]) for name in LINES}
 RESULTS = [(name, place) for name, lines in LINES.items() for place in range(len(lines))]
 COMPLEX = (torch.complex64, torch.complex128)
@@ -78,7 +77,7 @@ def test_every_function_of_complex_numbers_stands_in_one_of_the_operators():
     trees = (tree_of(name, place) for name, place in RESULTS)
     called = {p.function for p in in_order(*trees) if isinstance(p, Call)}
     known = {name for name, f in functions().items() if f.takes_complex}
-    assert called == known - {"handle_r_to_c"}  # which derivatives have
+    assert called == known - {"handle_r_to_c", "broadcast_with"}  # which derivatives have
 
 
 @pytest.mark.parametrize("dtype", COMPLEX, ids=str)
@@ -90,17 +89,17 @@ def test_values(pointwisetest, name, place, dtype):
 
 
 @pytest.mark.parametrize("dtype", COMPLEX, ids=str)
-@pytest.mark.parametrize("place", range(len(LINES["complex_one"])))
-def test_zeros_and_their_signs(pointwisetest, place, dtype):
+@pytest.mark.parametrize(("name", "place"), [one for one in RESULTS if one[0] in OF_ONE])
+def test_zeros_and_their_signs(pointwisetest, name, place, dtype):
     """On both sides of every cut: the sign of a zero says which."""
     x = torch.tensor([complex(*both) for both in itertools.product(PARTS, PARTS)], dtype=dtype)
-    found = ours(pointwisetest, "complex_one", place)(x)
+    found = ours(pointwisetest, name, place)(x)
     # that of complex128 is what torch has, and that of complex64 near it
-    expected = torchs("complex_one", place)(x.to(torch.complex128)).to(found.dtype)
-    one_by_one = torch.stack([torchs("complex_one", place)(one) for one in x])
+    expected = torchs(name, place)(x.to(torch.complex128)).to(found.dtype)
+    one_by_one = torch.stack([torchs(name, place)(one) for one in x])
     is_same = torch.isclose(found, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
     is_same |= torch.isclose(found, one_by_one, rtol=1e-5, atol=1e-6, equal_nan=True)
-    assert is_same.all(), (LINES["complex_one"][place], x[~is_same], found[~is_same])
+    assert is_same.all(), (LINES[name][place], x[~is_same], found[~is_same])
 
 
 def is_smooth(name, place):
@@ -187,6 +186,18 @@ def test_numerical_derivatives(pointwisetest, name, place):
 
 
 REAL = [-2.0, 0.0, -0.0, math.inf, -math.inf, math.nan, 0.5]
+
+
+def test_backward_operators_by_themselves(pointwisetest):
+    """In both modes, with any of their arguments real: none is the gradient of another's there."""
+    for dtypes in itertools.product((torch.float64, torch.complex128), repeat=3):
+        given = [x.requires_grad_() for x in randoms(*dtypes, size=3)]
+
+        def backward(grad, x, y):
+            wanted = [True, True, False]
+            return pointwisetest.complex_gated_backward(grad, x, y, None, 1.5, wanted)[:2]
+
+        assert gradcheck(backward, given, check_forward_ad=True)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -327,10 +338,11 @@ def test_what_has_no_complex_dtype_refuses_complex_numbers(pointwisetest):
         pointwisetest.complex_two(half.to(torch.complex32), half.to(torch.complex32))
 
 
-def test_complex_halfs_are_computed_in_complex64(pointwisetest):
+@pytest.mark.parametrize("name", OF_ONE)
+def test_complex_halfs_are_computed_in_complex64(pointwisetest, name):
     x = randoms(torch.complex64)[0].to(torch.complex32)
-    wide = pointwisetest.complex_one(x.to(torch.complex64))
-    for own, expected in zip(pointwisetest.complex_one(x), wide, strict=True):
+    wide = getattr(pointwisetest, name)(x.to(torch.complex64))
+    for own, expected in zip(getattr(pointwisetest, name)(x), wide, strict=True):
         assert own.dtype == (torch.bool if expected.dtype == torch.bool else torch.complex32)
         same(own.to(expected.dtype), expected.to(own.dtype).to(expected.dtype))
 
