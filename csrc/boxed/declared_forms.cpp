@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/stack.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/TensorWrapper.h>
@@ -8,6 +9,7 @@
 #include <ATen/ops/where.h>
 #include <torchext/generated/boxed.h>
 #include <torchext/generated/declared_forms.h>
+#include <torchext/generated/memory_overlap.h>
 #include <torchext/shape.h>
 
 #include <algorithm>
@@ -23,43 +25,92 @@ inline namespace v1 {
 namespace detail {
 namespace {
 
-/// Brings an out= tensor to a result's size and copies the values; it is never converted.
-void write_result(const char* op, const at::Tensor& out, const at::Tensor& result) {
-  TORCH_CHECK(
-      out.scalar_type() == result.scalar_type(),
-      op,
-      ": the out= tensor must have dtype ",
-      result.scalar_type(),
-      ", got ",
-      out.scalar_type());
-  TORCH_CHECK(
-      out.device() == result.device(),
-      op,
-      ": the out= tensor must be on ",
-      result.device(),
-      ", got one on ",
-      out.device());
-  at::native::resize_output_symint(out, result.sym_sizes());
-  out.copy_(result);
-}
+/// The out= tensors of a call with the results that are copied to them.
+class ResultsToWrite {
+ public:
+  explicit ResultsToWrite(const char* op) : op_(op) {}
 
-void write_results(const char* op, const c10::IValue& out, const c10::IValue& result) {
-  if (out.isTensor()) {
-    return write_result(op, out.toTensor(), result.toTensor());
+  void add(const c10::IValue& out, const c10::IValue& result) {
+    if (out.isTensor()) {
+      return add(out.toTensor(), result.toTensor());
+    }
+    const std::vector<at::Tensor> outs = out.toTensorVector();
+    const std::vector<at::Tensor> results = result.toTensorVector();
+    TORCH_CHECK(
+        outs.size() == results.size(),
+        op_,
+        ": the out= list must have ",
+        results.size(),
+        " tensors, got ",
+        outs.size());
+    for (size_t i = 0; i < outs.size(); ++i) {
+      add(outs[i], results[i]);
+    }
   }
-  const std::vector<at::Tensor> outs = out.toTensorVector();
-  const std::vector<at::Tensor> results = result.toTensorVector();
-  TORCH_CHECK(
-      outs.size() == results.size(),
-      op,
-      ": the out= list must have ",
-      results.size(),
-      " tensors, got ",
-      outs.size());
-  for (size_t i = 0; i < outs.size(); ++i) {
-    write_result(op, outs[i], results[i]);
+
+  /// Brings them to the results' sizes and copies the values.
+  void write() const {
+    for (const Pair& pair : pairs_) {
+      at::native::resize_output_symint(pair.out, pair.result.sym_sizes());
+    }
+    for (const Pair& pair : pairs_) {
+      pair.out.copy_(pair.result);
+    }
   }
-}
+
+ private:
+  struct Pair {
+    at::Tensor out;
+    at::Tensor result;
+    bool is_resized;
+  };
+
+  /// Refuses what cannot be written, before anything is. Values are never converted.
+  void add(const at::Tensor& out, const at::Tensor& result) {
+    TORCH_CHECK(
+        out.scalar_type() == result.scalar_type(),
+        op_,
+        ": the out= tensor must have dtype ",
+        result.scalar_type(),
+        ", got ",
+        out.scalar_type());
+    TORCH_CHECK(
+        out.device() == result.device(),
+        op_,
+        ": the out= tensor must be on ",
+        result.device(),
+        ", got one on ",
+        out.device());
+    const Pair pair{out, result, out.sym_sizes() != result.sym_sizes()};
+    if (!pair.is_resized && out.layout() == at::kStrided) {
+      at::assert_no_internal_overlap(out);
+    }
+    for (const Pair& other : pairs_) {
+      TORCH_CHECK(
+          !meet(pair, other),
+          op_,
+          ": two out= tensors share memory, and each is written; pass a .clone() of one of them");
+    }
+    pairs_.push_back(pair);
+  }
+
+  /// Whether what is written to one would be read from the other. One that is resized may reach as
+  /// far as their storage.
+  static bool meet(const Pair& a, const Pair& b) {
+    if (a.out.is_same(b.out)) {
+      return true;
+    }
+    if (!a.is_resized && !b.is_resized) {
+      return share_memory(a.out, b.out);
+    }
+    const at::Tensor first = in_memory(a.out);
+    const at::Tensor second = in_memory(b.out);
+    return first.has_storage() && second.has_storage() && first.is_alias_of(second);
+  }
+
+  const char* op_;
+  std::vector<Pair> pairs_;
+};
 
 /// The levels of torch.vmap at which a tensor has a batch dimension.
 std::vector<int64_t> batch_levels(at::Tensor tensor) {
@@ -134,13 +185,15 @@ class OutFormOf final : public detail::DeclaredForm {
       results[0] = detail::writable_copy(results[0], values);
     }
     detail::call_without_policy(called, &results);
+    detail::ResultsToWrite written(schema.name().c_str());
     size_t next = 0;
     for (const c10::IValue& result : results) {
       if (result.isTensor() || result.isTensorList()) {
         TORCH_INTERNAL_ASSERT(next < outs.size(), schema);
-        detail::write_results(schema.name().c_str(), outs[next++], result);
+        written.add(outs[next++], result);
       }
     }
+    written.write();
     if (!schema.returns().empty()) {
       stack->insert(stack->end(), outs.begin(), outs.end());
     }

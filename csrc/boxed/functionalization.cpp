@@ -26,7 +26,7 @@ namespace {
 
 /// Whether two functional tensors have memory in common. Where views are traced as copies of what
 /// they show, nothing says where they lie, and those of one memory may.
-bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+bool share_functional_memory(const at::Tensor& a, const at::Tensor& b) {
   if (!a.storage().is_alias_of(b.storage())) {
     return false;
   }
@@ -144,7 +144,7 @@ void check_written_apart(
     for (size_t j = 0; j < seen.size(); ++j) {
       const bool is_asked = seen[i].is_written && (seen[j].is_written ? i < j : on_copies);
       TORCH_CHECK(
-          !is_asked || !share_memory(seen[i].tensor, seen[j].tensor),
+          !is_asked || !share_functional_memory(seen[i].tensor, seen[j].tensor),
           schema.name(),
           ": '",
           seen[i].name,

@@ -172,3 +172,52 @@ def test_opcheck(name, ops) -> None:
     for overload in (getattr(ops, name), getattr(ops, f"{name}_")):
         for op in (getattr(overload, o) for o in overload.overloads() if "out" not in o):
             torch.library.opcheck(op, (*args, *more))
+
+
+EIGHT = torch.zeros(8)
+NOTHING = torch.empty(0)
+IN_ONE_MEMORY = {
+    "one tensor": (EIGHT[:4],) * 2,
+    "a view": (EIGHT[:4], EIGHT[:4].view(4)),
+    "in part": (EIGHT[:4], EIGHT[2:6]),
+    "one that is resized": (NOTHING, NOTHING),
+    "when they are resized": (EIGHT[:2], EIGHT[4:6]),
+}
+
+
+@pytest.mark.parametrize("name", IN_ONE_MEMORY)
+def test_two_out_tensors_of_one_memory_are_refused(name, ops) -> None:
+    a, b = IN_ONE_MEMORY[name]
+    sizes = a.shape, b.shape
+    with pytest.raises(RuntimeError, match="two_or_zeros: two out= tensors share memory"):
+        ops.two_or_zeros(torch.ones(4), out0=a, out1=b)
+    assert (a.shape, b.shape) == sizes and not EIGHT.any()
+
+
+def test_two_tensors_of_one_memory_in_an_out_list_are_refused(ops) -> None:
+    a, x = torch.zeros(3), torch.ones(3)
+    with pytest.raises(RuntimeError, match="each_times: two out= tensors share memory"):
+        ops.each_times([x, x], [x, x], out=[a, a])
+    assert not a.any()
+
+
+def test_out_tensors_of_one_storage_that_do_not_overlap_are_written(ops) -> None:
+    x, storage = torch.rand(4), torch.zeros(8)
+    ops.two_or_zeros(x, out0=storage[::2], out1=storage[1::2])
+    assert_close(storage.view(4, 2), torch.stack([x * 2, x * 3], -1))
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (torch.zeros(4, dtype=torch.int64), "the out= tensor must have dtype Float, got Long"),
+        (torch.zeros(1).expand(4), "more than one element of the written-to tensor"),
+        (torch.empty(4, device="meta"), "the out= tensor must be on cpu, got one on meta"),
+    ],
+    ids=["dtype", "overlap", "device"],
+)
+def test_nothing_is_written_where_an_out_tensor_is_refused(refused, words, ops) -> None:
+    a = torch.zeros(4)
+    with pytest.raises(RuntimeError, match=words):
+        ops.two_or_zeros(torch.ones(4), out0=a, out1=refused)
+    assert not a.any()
