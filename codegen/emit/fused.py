@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fused.h, fused.cpp, fused_loops.cpp and cuda/fused.cu: operators whose kernels are expressions.
+"""fused_<part>.h, fused_<part>.cpp, fused_loops_<part>.cpp, cuda/fused_<part>.cu: expressions.
 
 The header has for each operator what computes one value of each result, of values of any type; the
 loops call it with vectors, and are compiled once for each instruction set.
@@ -51,7 +51,7 @@ _LOOPS = """
 $banner
 #include <torchext/fused/cpu_rows.h> // first
 
-#include "../include/$namespace/fused.h"
+#include "../include/$namespace/fused_$part.h"
 
 namespace torchext::generated::$namespace::loops::CPU_CAPABILITY {
 
@@ -62,6 +62,7 @@ $loops
 
 _SOURCE = """
 $banner
+$precompiled
 $includes
 
 namespace {
@@ -110,47 +111,59 @@ _BODIES = {
 
 
 def emit(plan: Plan) -> Iterator[File]:
-    """The expressions of a library, their loops, and the kernels that run them."""
-    found = [(op, op.fused) for op in plan.operators if op.fused]
-    if not found:
-        return
+    """The expressions of each part, their loops, and the kernels that run them."""
+    for index in range(plan.fused_parts):
+        found = [(op, op.fused) for op in plan.fused_part(index)]
+        if found:
+            structs = {fused.struct: (op, fused) for op, fused in reversed(found)}
+            yield from _expressions(plan, index, dict(reversed(structs.items())))
+            yield from _kernels(plan, index, found)
+
+
+def _expressions(
+    plan: Plan, index: int, structs: Mapping[str, tuple[OperatorPlan, FusedPlan]]
+) -> Iterator[File]:
     head = banner(__name__, plan.specs)
-    structs = {fused.struct: (op, fused) for op, fused in reversed(found)}
-    names = {name: _LOOPS_OF[structs[name][1].rows is not None] for name in reversed(structs)}
+    names = {name: _LOOPS_OF[fused.rows is not None] for name, (_, fused) in structs.items()}
     header = fill(
         _HEADER,
         banner=head,
         namespace=plan.namespace,
-        structs=_joined(struct(plan.namespace, *structs[name]) for name in names),
+        structs=_joined(struct(plan.namespace, *found) for found in structs.values()),
         tables=_joined(_tables(capability, names) for capability in _CPU),
     )
-    yield File(f"include/{plan.namespace}/fused.h", header, "header")
+    yield File(f"include/{plan.namespace}/fused_{index}.h", header, "header")
     loops = [
         f"const {type_} {name} = ::torchext::fused::{function}<expressions::{name}>();"
         for name, (type_, function) in names.items()
     ]
-    text_ = fill(_LOOPS, banner=head, namespace=plan.namespace, loops="\n".join(loops))
-    yield File("src/fused_loops.cpp", text_, "vector_source")
-    for device, path in (("CPU", "src/fused.cpp"), ("CUDA", "src/cuda/fused.cu")):
+    text_ = fill(
+        _LOOPS, banner=head, namespace=plan.namespace, part=str(index), loops="\n".join(loops)
+    )
+    yield File(f"src/fused_loops_{index}.cpp", text_, "vector_source")
+
+
+def _kernels(plan: Plan, index: int, found: list[tuple[OperatorPlan, FusedPlan]]) -> Iterator[File]:
+    for device, path in (("CPU", "src/fused_{}.cpp"), ("CUDA", "src/cuda/fused_{}.cu")):
         functions = list(_functions(plan.namespace, found, device))
-        if not functions:
-            continue
-        text_ = fill(
-            _SOURCE,
-            banner=head,
-            includes=_includes(plan, [op for op, _ in found], device),
-            namespace=plan.namespace,
-            functions=_joined(iter(functions)),
-        )
-        yield File(path, text_, "source")
+        if functions:
+            text_ = fill(
+                _SOURCE,
+                banner=banner(__name__, plan.specs),
+                precompiled=["#include <torchext/precompiled.h>", ""] if device == "CPU" else [],
+                includes=_includes(plan, index, [op for op, _ in found], device),
+                namespace=plan.namespace,
+                functions=_joined(iter(functions)),
+            )
+            yield File(path.format(index), text_, "source")
 
 
-def _includes(plan: Plan, operators: list[OperatorPlan], device: str) -> list[str]:
+def _includes(plan: Plan, index: int, operators: list[OperatorPlan], device: str) -> list[str]:
     own = "row_operands.h" if device == "CPU" else "cuda_rows.cuh"
     return [
         f"#include <torchext/fused/{own}>",
         "",
-        f"#include <{plan.namespace}/fused.h>",
+        f"#include <{plan.namespace}/fused_{index}.h>",
         *(f"#include <{plan.namespace}/kernels/{group}.h>" for group in _groups(operators)),
         *(
             f"#include <{plan.namespace}/ops/{group}.h>"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""units/<unit>_<shard>.cpp: what the compiler is given, each several of the parts in src/.
+"""units/<unit>_<number>.cpp: what the compiler is given, each several of the parts in src/.
 
 Reading torch's headers takes longer than all that a part of a small library says. What a change of
-a formula reaches has units of its own, and so has what needs Python.
+a formula reaches has units of its own, and so has what needs Python, which says so little that it
+is read for several shards at once.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _UNITS = {
     "autograd": ("src/autograd", "src/nodes"),
     "python": ("python/module", "python/nodes"),
 }  # fmt: skip
+_SHARDS_OF_A_UNIT = {"registration": 1, "autograd": 1, "python": 8}
 _UNIT_OF = {part: unit for unit, parts in _UNITS.items() for part in parts}
 _PART = re.compile(r"(.+?)(?:_(\d+))?\.cpp")
 
@@ -39,9 +41,10 @@ def emit(plan: Plan, parts: Iterable[str]) -> Iterator[File]:
     units: dict[tuple[str, int], list[str]] = {}
     for path in parts:
         part, shard = _PART.fullmatch(path).groups()
-        units.setdefault((_UNIT_OF[part], int(shard or 0)), []).append(path)
-    for (unit, shard), paths in units.items():
+        unit = _UNIT_OF[part]
+        units.setdefault((unit, int(shard or 0) // _SHARDS_OF_A_UNIT[unit]), []).append(path)
+    for (unit, number), paths in units.items():
         includes = [f'#include "../{path}"' for path in sorted(paths)]
         text = fill(_UNIT, banner=banner(__name__, plan.specs), parts=includes)
         role = "python_source" if unit == "python" else "source"
-        yield File(f"units/{unit}_{shard}.cpp", text, role)
+        yield File(f"units/{unit}_{number}.cpp", text, role)

@@ -145,6 +145,7 @@ class Plan:
     namespace: str
     specs: tuple[str, ...]  # names of the spec files
     shards: int
+    fused_parts: int  # over how many files expressions are spread, some shards in each
     operators: tuple[OperatorPlan, ...]
     # headers of the library's own that formulas need, each with the line that names it
     formula_headers: tuple[tuple[str, SourceLine], ...] = ()
@@ -157,6 +158,11 @@ class Plan:
                 yield from (gradient.expression for gradient in node.gradients)
             for plan in (op.autograd, *(plan for _, plan in op.autograd_by_key)):
                 yield from (tangent.expression for tangent in plan.tangents)
+
+    def fused_part(self, index: int) -> list[OperatorPlan]:
+        """The operators of one of these files."""
+        shards = range(index, self.shards, self.fused_parts)
+        return [op for shard in shards for op in self.shard(shard) if op.fused]
 
     def groups(self) -> dict[str, list[OperatorPlan]]:
         """The operators of each group, in YAML order."""

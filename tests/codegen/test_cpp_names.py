@@ -103,7 +103,8 @@ def test_no_struct_of_an_expression_hides_its_own_members(tmp_path: Path) -> Non
     spec = ROOT / "tests" / "rows" / "rowstest" / "native_functions.yaml"
     given = ["--native-functions", str(spec), "--out", str(tmp_path)]
     assert main(["gen", "--namespace", "rowstest", *given]) == 0
-    text = (tmp_path / "include" / "rowstest" / "fused.h").read_text(encoding="utf-8")
+    headers = sorted((tmp_path / "include" / "rowstest").glob("fused_*.h"))
+    text = "".join(path.read_text(encoding="utf-8") for path in headers)
     members = {"Loops", "RowLoops"}
     for struct in re.findall(r"^struct \w+ \{\n(.*?)^\};", text, re.MULTILINE | re.DOTALL):
         for constants in re.findall(r"^  static constexpr [^;]*;", struct, re.MULTILINE):

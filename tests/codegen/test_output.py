@@ -386,3 +386,37 @@ def test_every_part_is_compiled_in_one_unit(tmp_path: Path) -> None:
                 assert {p.startswith("python/") for p in parts} == {role == "python_sources"}
             included += parts
     assert sorted(included) == sorted([*data["parts"], *data["python_parts"]])
+
+
+def test_python_is_read_for_eight_shards_at_once(tmp_path: Path) -> None:
+    native = "".join(
+        f"- func: f{i}(Tensor x) -> Tensor\n  dispatch: {{CPU: f}}\n" for i in range(600)
+    )
+    formulas = "".join(f"- name: f{i}(Tensor x) -> Tensor\n  x: grad\n" for i in range(600))
+    run(tmp_path, native, formulas)
+    units = {path.name: path.read_text() for path in (tmp_path / "out" / "units").iterdir()}
+    assert len([name for name in units if name.startswith("autograd_")]) == 16
+    parts = {
+        name: [int(shard) for shard in re.findall(r"python/nodes_(\d+)", text)]
+        for name, text in units.items()
+        if name.startswith("python_")
+    }
+    assert {name: sorted(shards) for name, shards in parts.items()} == {
+        "python_0.cpp": list(range(8)),
+        "python_1.cpp": list(range(8, 16)),
+    }
+
+
+def test_a_few_expressions_among_many_operators_are_in_one_file(tmp_path: Path) -> None:
+    native = "".join(
+        f"- func: f{i}(Tensor x) -> Tensor\n"
+        + ("  pointwise: exp(x)\n" if i % 50 == 0 else "  dispatch: {CPU: f}\n")
+        for i in range(600)
+    )
+    run(tmp_path, native)
+    sources = [path.name for path in (tmp_path / "out" / "src").glob("fused*.cpp")]
+    assert sorted(sources) == ["fused_0.cpp", "fused_loops_0.cpp"]
+    first = re.search(
+        r"^#include .*$", (tmp_path / "out/src/fused_0.cpp").read_text(), re.MULTILINE
+    )
+    assert first.group() == "#include <torchext/precompiled.h>"

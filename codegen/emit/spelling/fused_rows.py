@@ -55,7 +55,7 @@ C10_HOST_DEVICE static void of_row(
 
 _OF_ELEMENTS = """
 template <typename V>
-C10_HOST_DEVICE C10_ALWAYS_INLINE static void elements(
+C10_HOST_DEVICE TORCHEXT_ALWAYS_INLINE static void elements(
     ::torchext::fused::Pass<$index>,
     [[maybe_unused]] const ::torchext::fused::GivenElements<V>& given, [[maybe_unused]] V* kept,
     [[maybe_unused]] V* terms, [[maybe_unused]] V* results) {

@@ -31,11 +31,11 @@ struct Blocks {
   static constexpr int count = 1;
   static constexpr int64_t size = 1;
 
-  static C10_ALWAYS_INLINE void load(const T* from, int64_t /*n*/, V* values) {
+  static TORCHEXT_ALWAYS_INLINE void load(const T* from, int64_t /*n*/, V* values) {
     values[0] = static_cast<V>(*from);
   }
 
-  static C10_ALWAYS_INLINE void store(T* to, int64_t /*n*/, const V* values) {
+  static TORCHEXT_ALWAYS_INLINE void store(T* to, int64_t /*n*/, const V* values) {
     *to = static_cast<T>(values[0]);
   }
 };
@@ -49,13 +49,13 @@ struct VectorBlocks {
   static constexpr int count = 2;
   static constexpr int64_t lanes = V::size(), size = 2 * lanes;
 
-  static C10_ALWAYS_INLINE void load(const T* from, int64_t n, V* values) {
+  static TORCHEXT_ALWAYS_INLINE void load(const T* from, int64_t n, V* values) {
     values[0] = n >= lanes ? V::loadu(from) : V::loadu(from, n);
     values[1] = n == size ? V::loadu(from + lanes)
                           : V::loadu(from + lanes, std::max<int64_t>(n - lanes, 0));
   }
 
-  static C10_ALWAYS_INLINE void store(T* to, int64_t n, const V* values) {
+  static TORCHEXT_ALWAYS_INLINE void store(T* to, int64_t n, const V* values) {
     if (n == size) {
       values[0].store(to);
       values[1].store(to + lanes);
@@ -82,7 +82,7 @@ struct HalfBlocks {
   static constexpr int count = 2;
   static constexpr int64_t size = Stored::size();
 
-  static C10_ALWAYS_INLINE void load(const T* from, int64_t n, V* values) {
+  static TORCHEXT_ALWAYS_INLINE void load(const T* from, int64_t n, V* values) {
     const Stored stored =
         n == size ? Stored::loadu(from) : Stored::loadu(from, static_cast<int>(n));
     const auto [first, second] = at::vec::convert_to_float<T>(stored);
@@ -90,7 +90,7 @@ struct HalfBlocks {
     values[1] = second;
   }
 
-  static C10_ALWAYS_INLINE void store(T* to, int64_t n, const V* values) {
+  static TORCHEXT_ALWAYS_INLINE void store(T* to, int64_t n, const V* values) {
     const Stored stored = at::vec::convert_from_float<T>(values[0], values[1]);
     if (n == size) {
       stored.store(to);
@@ -169,7 +169,7 @@ struct Elements : Known<Op, typename Blocks<T>::V> {
 
   explicit Elements(const Call& call) : Known<Op, V>(call) {}
 
-  C10_ALWAYS_INLINE void load(Block& block, size_t i, const char* from, int64_t n) const {
+  TORCHEXT_ALWAYS_INLINE void load(Block& block, size_t i, const char* from, int64_t n) const {
     V values[B::count];
     B::load(reinterpret_cast<const T*>(from), n, values);
     for (int k = 0; k < B::count; ++k) {
@@ -177,7 +177,7 @@ struct Elements : Known<Op, typename Blocks<T>::V> {
     }
   }
 
-  C10_ALWAYS_INLINE void store(const Block& block, size_t i, char* to, int64_t n) const {
+  TORCHEXT_ALWAYS_INLINE void store(const Block& block, size_t i, char* to, int64_t n) const {
     V values[B::count];
     for (int k = 0; k < B::count; ++k) {
       values[k] = block.results[k][i];
@@ -185,7 +185,7 @@ struct Elements : Known<Op, typename Blocks<T>::V> {
     B::store(reinterpret_cast<T*>(to), n, values);
   }
 
-  C10_ALWAYS_INLINE void compute(Block& block) const {
+  TORCHEXT_ALWAYS_INLINE void compute(Block& block) const {
     for (int k = 0; k < B::count; ++k) {
       Op::template compute<V>(Given<V>{block.inputs[k], numbers, has, wanted}, block.results[k]);
     }
@@ -198,7 +198,7 @@ struct Elements : Known<Op, typename Blocks<T>::V> {
   }
 
   /// Of an operand that is missing: any value, which nothing reads.
-  C10_ALWAYS_INLINE void fill_missing(Block& block) const {
+  TORCHEXT_ALWAYS_INLINE void fill_missing(Block& block) const {
     for (size_t i = 0; i < Op::inputs; ++i) {
       for (int k = 0; k < B::count && !has[i]; ++k) {
         block.inputs[k][i] = Primitives<V>::number(Op::defaults[i]);
@@ -356,7 +356,7 @@ struct SingleElements : Known<Op, at::opmath_type<T>> {
   }
 
   /// Of a complex number each part, so that the compiler sees two floats.
-  static C10_ALWAYS_INLINE V loaded(const T* from) {
+  static TORCHEXT_ALWAYS_INLINE V loaded(const T* from) {
     if constexpr (Primitives<V>::is_complex) {
       const auto* const parts =
           reinterpret_cast<const typename c10::scalar_value_type<T>::type*>(from);
@@ -367,7 +367,7 @@ struct SingleElements : Known<Op, at::opmath_type<T>> {
     }
   }
 
-  static C10_ALWAYS_INLINE void store(T* to, const V& value) {
+  static TORCHEXT_ALWAYS_INLINE void store(T* to, const V& value) {
     if constexpr (Primitives<V>::is_complex) {
       using Part = typename c10::scalar_value_type<T>::type;
       auto* const parts = reinterpret_cast<Part*>(to);

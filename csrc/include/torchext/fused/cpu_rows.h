@@ -24,21 +24,21 @@ struct Lanes {
   using S = V;
   static constexpr int64_t count = 1;
 
-  static C10_ALWAYS_INLINE V load(const S* from) {
+  static TORCHEXT_ALWAYS_INLINE V load(const S* from) {
     return *from;
   }
-  static C10_ALWAYS_INLINE void store(V value, S* to) {
+  static TORCHEXT_ALWAYS_INLINE void store(V value, S* to) {
     *to = value;
   }
   /// The first n lanes of a value, and another one in the others.
-  static C10_ALWAYS_INLINE V first(V value, V other, int64_t n) {
+  static TORCHEXT_ALWAYS_INLINE V first(V value, V other, int64_t n) {
     return n > 0 ? value : other;
   }
-  static C10_ALWAYS_INLINE V positions(int64_t from) {
+  static TORCHEXT_ALWAYS_INLINE V positions(int64_t from) {
     return static_cast<V>(from);
   }
   template <Reduce how>
-  static C10_ALWAYS_INLINE V across(V value) {
+  static TORCHEXT_ALWAYS_INLINE V across(V value) {
     return value;
   }
 };
@@ -49,20 +49,20 @@ struct Lanes<at::vec::Vectorized<T>> {
   using S = T;
   static constexpr int64_t count = V::size();
 
-  static C10_ALWAYS_INLINE V load(const S* from) {
+  static TORCHEXT_ALWAYS_INLINE V load(const S* from) {
     return V::loadu(from);
   }
-  static C10_ALWAYS_INLINE void store(V value, S* to) {
+  static TORCHEXT_ALWAYS_INLINE void store(V value, S* to) {
     value.store(to);
   }
-  static C10_ALWAYS_INLINE V first(V value, V other, int64_t n) {
+  static TORCHEXT_ALWAYS_INLINE V first(V value, V other, int64_t n) {
     return n >= count ? value : n <= 0 ? other : V::set(other, value, n);
   }
-  static C10_ALWAYS_INLINE V positions(int64_t from) {
+  static TORCHEXT_ALWAYS_INLINE V positions(int64_t from) {
     return V::arange(static_cast<T>(from), static_cast<T>(1));
   }
   template <Reduce how>
-  static C10_ALWAYS_INLINE T across(V value) {
+  static TORCHEXT_ALWAYS_INLINE T across(V value) {
     if constexpr (std::is_same_v<T, float>) {
       return at::vec::vec_reduce_all<T>([](V& a, V& b) { return reduced<how>(a, b); }, value);
     }
@@ -172,7 +172,7 @@ class Rows {
   }
 
   template <size_t... index>
-  C10_ALWAYS_INLINE void all_passes(std::index_sequence<index...> /*of*/) {
+  TORCHEXT_ALWAYS_INLINE void all_passes(std::index_sequence<index...> /*of*/) {
     (pass<index>(std::make_index_sequence<Op::reductions[index]>()), ...);
   }
 
@@ -194,7 +194,7 @@ class Rows {
   };
 
   template <size_t index, size_t... term>
-  C10_ALWAYS_INLINE void pass(std::index_sequence<term...> terms) {
+  TORCHEXT_ALWAYS_INLINE void pass(std::index_sequence<term...> terms) {
     Op::template of_row<S>(Pass<index>(), *this, of_row_, holds_);
     for (size_t i = 0; i < Op::numbers_used[index]; ++i) {
       const size_t used = Op::used_numbers[index][i];
@@ -205,7 +205,7 @@ class Rows {
 
   /// All blocks of a row, in parts whose sums are summed.
   template <size_t index, size_t... term>
-  C10_ALWAYS_INLINE void whole(const Places& places, std::index_sequence<term...> /*of*/) {
+  TORCHEXT_ALWAYS_INLINE void whole(const Places& places, std::index_sequence<term...> /*of*/) {
     constexpr size_t count = sizeof...(term);
     [[maybe_unused]] V part[B::count][count + 1], total[B::count][count + 1];
     for (int k = 0; k < B::count; ++k) {
@@ -254,7 +254,7 @@ class Rows {
   }
 
   template <Reduce how, size_t count>
-  static C10_ALWAYS_INLINE S across(const V (&totals)[B::count][count], size_t term) {
+  static TORCHEXT_ALWAYS_INLINE S across(const V (&totals)[B::count][count], size_t term) {
     V found = totals[0][term];
     for (int k = 1; k < B::count; ++k) {
       found = reduced<how>(found, totals[k][term]);
@@ -263,7 +263,7 @@ class Rows {
   }
 
   template <size_t index>
-  C10_ALWAYS_INLINE Places places() const {
+  TORCHEXT_ALWAYS_INLINE Places places() const {
     Places found;
     for (size_t i = 0; i < Op::results; ++i) {
       found.to[i] = call_.results[i] >= 0 ? data_[call_.results[i]] : nullptr;
@@ -286,7 +286,8 @@ class Rows {
 
   /// What a pass computes of the elements from `done` on.
   template <size_t index, typename Block>
-  C10_ALWAYS_INLINE void elements(const Places& places, Block& block, int64_t done, int64_t n) {
+  TORCHEXT_ALWAYS_INLINE void elements(
+      const Places& places, Block& block, int64_t done, int64_t n) {
     for (size_t i = 0; i < Op::inputs; ++i) {
       if (Op::reads[index][i]) {
         V values[B::count];
@@ -325,7 +326,7 @@ class Rows {
   }
 
   template <size_t index, typename Block, size_t... result>
-  C10_ALWAYS_INLINE void store(
+  TORCHEXT_ALWAYS_INLINE void store(
       const Places& places,
       const Block& block,
       int64_t done,
@@ -335,7 +336,7 @@ class Rows {
   }
 
   template <size_t index, size_t i, typename Block>
-  C10_ALWAYS_INLINE void store_one(
+  TORCHEXT_ALWAYS_INLINE void store_one(
       const Places& places, const Block& block, int64_t done, int64_t n) {
     if constexpr (Op::makes[index][i]) {
       V values[B::count];
@@ -368,7 +369,7 @@ class Rows {
   }
 
   /// Adds elements to those of the rows before.
-  C10_ALWAYS_INLINE void add(size_t i, int64_t done, int64_t n, const V* values) {
+  TORCHEXT_ALWAYS_INLINE void add(size_t i, int64_t done, int64_t n, const V* values) {
     S* const to = reinterpret_cast<S*>(call_.sums[i]) + call_.part * call_.length + done;
     if (n == B::size) {
       for (int k = 0; k < B::count; ++k) {

@@ -41,7 +41,7 @@ struct OnDevice {
 
   /// Computes one element: `load(i)` is that of an input, and `store(i, value)` takes a result.
   template <typename Load, typename Store>
-  C10_DEVICE C10_ALWAYS_INLINE void element(const Load& load, const Store& store) const {
+  C10_DEVICE TORCHEXT_ALWAYS_INLINE void element(const Load& load, const Store& store) const {
     V inputs[Op::inputs + 1];
     V results[Op::results];
 #pragma unroll

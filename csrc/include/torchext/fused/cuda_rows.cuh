@@ -23,7 +23,8 @@ constexpr int64_t kSharedMemory = 32 * 1024; // bytes of a block, which every de
 constexpr int kWarps = kThreads / kWarp;
 
 template <size_t... index, typename F>
-C10_DEVICE C10_ALWAYS_INLINE void each(std::index_sequence<index...> /*of*/, const F& function) {
+C10_DEVICE TORCHEXT_ALWAYS_INLINE void each(
+    std::index_sequence<index...> /*of*/, const F& function) {
   (function(std::integral_constant<size_t, index>()), ...);
 }
 
@@ -125,7 +126,7 @@ struct RowOnDevice {
 
   /// One pass over the elements, `width` of them together.
   template <size_t index, size_t... term>
-  C10_DEVICE C10_ALWAYS_INLINE void one(S* of_row, std::index_sequence<term...> /*of*/) {
+  C10_DEVICE TORCHEXT_ALWAYS_INLINE void one(S* of_row, std::index_sequence<term...> /*of*/) {
     S totals[sizeof...(term) + 1];
     ((totals[term] = neutral<Op::reduction[index][term].how, S>()), ...);
     const int64_t step = int64_t(blockDim.x) * width;

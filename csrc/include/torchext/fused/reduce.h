@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How many values become one, on the CPU and on CUDA. Always inlined: code that is compiled for
-// several instruction sets must not share it.
+// How many values become one, on the CPU and on CUDA.
 #pragma once
 
 #include <torchext/fused/functions.h>
@@ -14,7 +13,7 @@ inline namespace v1 {
 namespace fused {
 
 template <Reduce how, typename V>
-C10_HOST_DEVICE C10_ALWAYS_INLINE V reduced(V a, V b) {
+C10_HOST_DEVICE TORCHEXT_ALWAYS_INLINE V reduced(V a, V b) {
   if constexpr (how == Reduce::kSum) {
     return Primitives<V>::add(a, b);
   } else if constexpr (how == Reduce::kProduct) {
@@ -28,7 +27,7 @@ C10_HOST_DEVICE C10_ALWAYS_INLINE V reduced(V a, V b) {
 
 /// What changes no value that it is reduced with.
 template <Reduce how, typename S>
-C10_HOST_DEVICE C10_ALWAYS_INLINE S neutral() {
+C10_HOST_DEVICE TORCHEXT_ALWAYS_INLINE S neutral() {
   constexpr S infinity = std::numeric_limits<S>::infinity();
   switch (how) {
     case Reduce::kSum:

@@ -13,7 +13,7 @@ namespace fused {
 
 /// A number that all elements share.
 template <typename V>
-C10_HOST_DEVICE C10_ALWAYS_INLINE V value_of(const Number& given) {
+C10_HOST_DEVICE TORCHEXT_ALWAYS_INLINE V value_of(const Number& given) {
   using P = Primitives<V>;
   if (given.is_integral) {
     return P::number(given.integer);
@@ -28,7 +28,7 @@ C10_HOST_DEVICE C10_ALWAYS_INLINE V value_of(const Number& given) {
 /// What a function makes of values, with the functions that it is given; is_real: of real numbers,
 /// which are values of complex ones here.
 template <typename V, typename F, typename... Values>
-C10_HOST_DEVICE C10_ALWAYS_INLINE V
+C10_HOST_DEVICE TORCHEXT_ALWAYS_INLINE V
 computed([[maybe_unused]] bool is_real, const F& function, const Values&... values) {
   if constexpr (Primitives<V>::is_complex) {
     if (is_real) {
