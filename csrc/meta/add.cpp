@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+#include <torchext/precompiled.h>
+
 #include <myns/kernels/add.h>
 #include <torchext/elementwise.h>
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+#include <torchext/precompiled.h>
+
 #include <c10/core/WrapDimMinimal.h>
 #include <myns/kernels/cumsum.h>
 

@@ -231,7 +231,7 @@ def _build_driver(sanitizer: Sanitizer) -> str:
     sources = [
         HERE / "driver.cpp",
         *(runtime / f"{name}.cpp" for name in ("override", "layers", "contract", "expectation")),
-        *(folder / "csrc/testing").glob("*.cpp"),
+        folder / "csrc" / "testing" / "all.cpp",
     ]
     include = folder / "csrc" / "include"
     includes = [include, include / "torchext" / "replacements", runtime, generated / "include"]

@@ -117,7 +117,7 @@ def _has_another_fallback() -> bool:
 
 def _build() -> str:
     """Compile and load csrc/testing; return the path of the shared object."""
-    sources = sorted(str(source) for source in csrc.folder("testing").glob("*.cpp"))
+    source = str(csrc.folder("testing") / "all.cpp")
     directory = _build_directory()
     environment.put_ninja_on_path()
     with one_build(str(directory / "torchext.lock"), str(directory)):
@@ -126,7 +126,7 @@ def _build() -> str:
         try:
             return cpp_extension.load(
                 _LIBRARY,
-                sources,
+                [source],
                 extra_cflags=[*_CFLAGS, *_flags("CXXFLAGS")],
                 extra_include_paths=[str(csrc.folder("include"))],
                 # load() appends to the list that it is given.

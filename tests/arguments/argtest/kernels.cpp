@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+#include <torchext/precompiled.h>
+
 #include <ATen/ops/add.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>

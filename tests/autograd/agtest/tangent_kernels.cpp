@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Kernels of the operators that have formulas of forward mode, in-place forms or formulas per key.
+#include <torchext/precompiled.h>
+
 #include <agtest/kernels.h>
 
 #include <ATen/ATen.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <torchext/precompiled.h>
+
 #include <guard_ops/kernels/add_pair.h>
 #include <guard_ops/kernels/assign.h>
 #include <guard_ops/kernels/current_device.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Every kernel refuses a tensor that is not on the CPU: what reaches it was copied.
+#include <torchext/precompiled.h>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/outer.h>

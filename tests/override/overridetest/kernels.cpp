@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <torchext/precompiled.h>
+
 #include <ATen/ops/add_cpu_dispatch.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/mul_cpu_dispatch.h>

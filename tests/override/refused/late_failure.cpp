@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <torchext/precompiled.h>
+
 #define LIBRARY late_failure
 #define FAILS_LATE
 #include "kernels.h"

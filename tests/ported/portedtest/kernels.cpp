@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+#include <torchext/precompiled.h>
+
 #include <portedtest/kernels.h>
 #include <portedtest/ops.h>
 #include <torch/torch.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
+#include <torchext/precompiled.h>
+
 #include <rulestest/kernels.h>
 
 void rulestest::native::replaced(const at::Tensor&, int64_t, int64_t, const at::Tensor& out) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <torchext/precompiled.h>
+
 #include <ATen/ATen.h>
 #include <seeded/kernels.h>
 
