@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled autograd: nodes that saved each kind of value give the gradients of eager."""
+"""Compiled autograd: nodes that saved each kind of value give the gradients of eager.
+
+What is captured runs as it is, which takes a twentieth of the time; slow tests compile it.
+"""
 
 import formula_calls
 import inplace_calls
@@ -7,6 +10,7 @@ import pytest
 import tangent_calls
 import torch
 from torch._dynamo import compiled_autograd
+from torch._dynamo.testing import CompileCounterWithBackend
 from torch._dynamo.utils import counters
 
 SIZES = (3, 5, 8)
@@ -26,8 +30,23 @@ def captures():
     return counters["compiled_autograd"]["captures"]
 
 
-def compiled(loss, inputs, backend="aot_eager"):
-    with compiled_autograd._enable(lambda graph: torch.compile(graph, backend=backend)):
+def as_captured(graph):
+    return graph
+
+
+def by_aot_autograd(graph):
+    return torch.compile(graph, backend="aot_eager")
+
+
+over_compilers = pytest.mark.parametrize(
+    "compiler",
+    [as_captured, pytest.param(by_aot_autograd, marks=pytest.mark.slow)],
+    ids=["captured", "compiled"],
+)
+
+
+def compiled(loss, inputs, compiler=as_captured):
+    with compiled_autograd._enable(compiler):
         return torch.autograd.grad(loss, inputs, allow_unused=True)
 
 
@@ -41,10 +60,32 @@ def loss_of(results):
     return sum((result * result).sum() for result in results)
 
 
-def assert_equal_to_eager(function, inputs, backend="aot_eager"):
+def assert_equal_to_eager(function, inputs, compiler=as_captured):
     expected = torch.autograd.grad(loss_of(function(*inputs)), inputs, allow_unused=True)
-    actual = compiled(loss_of(function(*inputs)), inputs, backend)
+    actual = compiled(loss_of(function(*inputs)), inputs, compiler)
     torch.testing.assert_close(actual, expected)
+
+
+def assert_all_are_equal_to_eager(calls, backend):
+    """The same of several functions of tensors, each given, compiled as one graph."""
+    expected, losses, inputs = [], [], []
+    for function, given in calls.values():
+        expected += torch.autograd.grad(loss_of(function(*given)), given, allow_unused=True)
+        losses.append(loss_of(function(*given)))
+        inputs += given
+    actual = compiled(sum(losses), inputs, lambda graph: torch.compile(graph, backend=backend))
+    names = [name for name, (_, given) in calls.items() for _ in given]
+    pairs = zip(names, actual, expected, strict=True)
+    wrong = [name for name, found, gradient in pairs if not is_close(found, gradient)]
+    assert wrong == []
+
+
+def is_close(found, expected) -> bool:
+    try:
+        torch.testing.assert_close(found, expected)
+    except AssertionError:
+        return False
+    return True
 
 
 def without_generator():
@@ -63,37 +104,55 @@ def test_every_kind_of_formula(name, agtest):
     assert captures() == 1
 
 
-@pytest.mark.parametrize("name", ["typed", "squares", "sine_cosine", "halves"])
-def test_formulas_without_aot_autograd(name, agtest):
-    assert_equal_to_eager(lambda x: CALLS[name](agtest, x), [tensor()], "eager")
-    assert captures() == 1
+def on_views(name, ops):
+    def function(x, y):
+        base, other = x * 1, y * 1
+        inplace_calls.ALL[name].ours(ops, base[0], other[0])
+        return (base,)
+
+    return function
 
 
 @pytest.mark.parametrize("name", inplace_calls.ALL)
 def test_in_place_forms_of_views(name, agtest):
-    def function(x, y):
-        base, other = x * 1, y * 1
-        inplace_calls.ALL[name].ours(agtest, base[0], other[0])
-        return (base,)
-
-    assert_equal_to_eager(function, [tensor(), tensor(seed=8)])
+    assert_equal_to_eager(on_views(name, agtest), [tensor(), tensor(seed=8)])
 
 
-def test_attributes_of_tensors(agtest):
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_some_compiled(backend, agtest):
+    names = ["typed", "squares", "sine_cosine"]
+    calls = {n: (lambda x, n=n: CALLS[n](agtest, x), [tensor()]) for n in names}
+    calls["product_"] = (on_views("product_", agtest), [tensor(), tensor(seed=8)])
+    assert_all_are_equal_to_eager(calls, backend)
+    assert captures() == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_all_in_one_compiled_graph(backend, agtest):
+    calls = {n: (lambda x, c=c: c(agtest, x), [tensor()]) for n, c in CALLS.items()}
+    views = {n: (on_views(n, agtest), [tensor(), tensor(seed=8)]) for n in inplace_calls.ALL}
+    assert_all_are_equal_to_eager({**calls, **views}, backend)
+    assert captures() == 1
+
+
+@over_compilers
+def test_attributes_of_tensors(compiler, agtest):
     def function(x):
         return (agtest.measured(x, torch.ones(4, 2), [torch.ones(3), torch.ones(2, 5).half()]),)
 
     for rows in (2, 2, *SIZES):  # a size that is no SymInt is part of the graph
-        assert_equal_to_eager(function, [tensor(rows)])
+        assert_equal_to_eager(function, [tensor(rows)], compiler)
     assert captures() == 1 + len(SIZES)
 
 
-def test_formulas_of_a_key_and_guarded_ones(agtest):
+@over_compilers
+def test_formulas_of_a_key_and_guarded_ones(compiler, agtest):
     x, y = tensor(), tensor(seed=8)
     for _ in range(2):
-        assert_equal_to_eager(lambda x, y: (agtest.keyed(agtest.wrapped(x, y)),), [x, y])
-        assert_equal_to_eager(lambda x: (agtest.wrapped(x, y.detach()),), [x])
-        assert_equal_to_eager(lambda y: (agtest.wrapped(x.detach(), y),), [y])
+        assert_equal_to_eager(lambda x, y: (agtest.keyed(agtest.wrapped(x, y)),), [x, y], compiler)
+        assert_equal_to_eager(lambda x: (agtest.wrapped(x, y.detach()),), [x], compiler)
+        assert_equal_to_eager(lambda y: (agtest.wrapped(x.detach(), y),), [y], compiler)
     assert captures() == 3
 
 
@@ -107,29 +166,35 @@ def of_rows(function):
     assert captures() == 1
 
 
+def in_place(name, ops):
+    def function(x, y):
+        base = x * 1
+        inplace_calls.ALL[name].ours(ops, base, y * 1)
+        return (base,)
+
+    return function
+
+
 FIXED_SIZES = ("rows_at", "each_product", "stacked")  # the calls have tensors of two rows
+ANY_SIZE = [name for name in tangent_calls.ALL if name not in FIXED_SIZES]
 
 
-@pytest.mark.parametrize("name", [n for n in tangent_calls.ALL if n not in FIXED_SIZES])
+@pytest.mark.parametrize("name", ANY_SIZE)
 def test_one_graph_serves_several_sizes(name, agtest):
     of_rows(lambda x, y: tangent_calls.ALL[name](agtest, x, y))
 
 
+@over_compilers
 @pytest.mark.parametrize("name", FIXED_SIZES)
-def test_gradients_for_two_inputs_of_one_size(name, agtest):
+def test_gradients_for_two_inputs_of_one_size(name, compiler, agtest):
     x, y = tensor(), tensor(seed=8)
-    assert_equal_to_eager(lambda x, y: tangent_calls.ALL[name](agtest, x, y), [x, y])
+    assert_equal_to_eager(lambda x, y: tangent_calls.ALL[name](agtest, x, y), [x, y], compiler)
     assert captures() == 1
 
 
 @pytest.mark.parametrize("name", inplace_calls.ALL)
 def test_one_graph_of_an_in_place_form_serves_several_sizes(name, agtest):
-    def function(x, y):
-        base = x * 1
-        inplace_calls.ALL[name].ours(agtest, base, y * 1)
-        return (base,)
-
-    of_rows(function)
+    of_rows(in_place(name, agtest))
 
 
 LISTS = {
@@ -148,6 +213,30 @@ def test_one_graph_of_lists_and_symbolic_integers_serves_several_sizes(name, agt
     of_rows(lambda x, y: LISTS[name](agtest, x, y))
 
 
+def compiled_for_several_sizes(calls, ops):
+    counter = CompileCounterWithBackend("aot_eager")
+    for rows in SIZES:
+        given = {
+            name: (lambda x, y, f=f: f(ops, x, y), [tensor(rows), tensor(rows, seed=8)])
+            for name, f in calls.items()
+        }
+        assert_all_are_equal_to_eager(given, counter)
+    assert captures() == 1 and counter.frame_count == 1
+
+
+def test_one_compiled_graph_serves_several_sizes(agtest):
+    calls = {"product": tangent_calls.ALL["product"], "squares": LISTS["squares"]}
+    compiled_for_several_sizes(calls | {"typed_symint": LISTS["typed_symint"]}, agtest)
+
+
+@pytest.mark.slow
+def test_one_compiled_graph_of_all_serves_several_sizes(agtest):
+    calls = {n: tangent_calls.ALL[n] for n in ANY_SIZE}
+    calls |= {n: (lambda ops, x, y, n=n: in_place(n, ops)(x, y)) for n in inplace_calls.ALL}
+    calls |= {f"{n} of a list": call for n, call in LISTS.items()}
+    compiled_for_several_sizes(calls, agtest)
+
+
 # ---- what a graph is keyed by
 
 
@@ -162,21 +251,23 @@ VALUES = {
 }  # fmt: skip
 
 
+@over_compilers
 @pytest.mark.parametrize("argument", VALUES)
-def test_a_graph_is_not_used_for_another_value(argument, agtest):
+def test_a_graph_is_not_used_for_another_value(argument, compiler, agtest):
     for value in (*VALUES[argument], VALUES[argument][0]):
         given = {**without_generator(), argument: value}
-        assert_equal_to_eager(lambda x, given=given: (agtest.typed(x, **given),), [tensor()])
+        assert_equal_to_eager(lambda x, g=given: (agtest.typed(x, **g),), [tensor()], compiler)
 
 
-def test_a_graph_is_not_used_for_a_missing_tensor(agtest):
+@over_compilers
+def test_a_graph_is_not_used_for_a_missing_tensor(compiler, agtest):
     x, y = tensor(), tensor(seed=8)
     for others in ([None, y], [y, None], [y, y], [None, None]):
-        assert_equal_to_eager(lambda x, o=others: (agtest.times_present(x, o),), [x])
+        assert_equal_to_eager(lambda x, o=others: (agtest.times_present(x, o),), [x], compiler)
     for third in (None, y):
-        assert_equal_to_eager(lambda x, t=third: (agtest.weighted(x, y, t),), [x])
+        assert_equal_to_eager(lambda x, t=third: (agtest.weighted(x, y, t),), [x], compiler)
     for count in (1, 2, 3):
-        assert_equal_to_eager(lambda x, n=count: (agtest.squares([x] * n, 1.5),), [x])
+        assert_equal_to_eager(lambda x, n=count: (agtest.squares([x] * n, 1.5),), [x], compiler)
 
 
 def test_a_value_that_cannot_be_traced_is_named(agtest):
@@ -201,19 +292,21 @@ def test_a_retained_graph_runs_compiled_and_not(agtest):
     torch.testing.assert_close(torch.autograd.grad(loss, (x, y)), expected)
 
 
+@over_compilers
 @pytest.mark.parametrize("name", ["product", "squares", "each_expo"])
-def test_a_graph_that_was_freed_raises_the_usual_error(name, agtest):
+def test_a_graph_that_was_freed_raises_the_usual_error(name, compiler, agtest):
     x, y = tensor(), tensor(seed=8)
     calls = {**LISTS, **tangent_calls.ALL}
     loss = loss_of(calls[name](agtest, x, y))
     loss.backward(retain_graph=True)
-    compiled(loss, (x, y))
+    compiled(loss, (x, y), compiler)
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
-        compiled(loss, (x, y))
+        compiled(loss, (x, y), compiler)
 
 
-def test_a_gradient_that_is_not_implemented_raises(agtest):
+@over_compilers
+def test_a_gradient_that_is_not_implemented_raises(compiler, agtest):
     x, y = tensor(), tensor(seed=8)
     loss = agtest.defers_other(x, y).sum()
     with pytest.raises(Exception, match="'defers_other, other' is not implemented"):
-        compiled(loss, (x, y))
+        compiled(loss, (x, y), compiler)

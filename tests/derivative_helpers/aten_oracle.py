@@ -84,8 +84,9 @@ def assert_same(actual, expected):
             assert_close(ours, theirs, equal_nan=True)
 
 
-def assert_differentiable(function, *inputs, forward=True):
-    """The function's own derivatives are right: reverse and forward, batched, too."""
+def assert_differentiable(function, *inputs, forward=True, fast_mode=False):
+    """The function's own derivatives are right: reverse and forward, batched, too; with
+    `fast_mode` in one direction."""
     leaves = tuple(x.detach().clone().requires_grad_() for x in inputs)
     # Batched tangents of views of complex numbers end in an internal error of torch.
     batches_tangents = forward and not any(x.is_complex() for x in inputs)
@@ -96,4 +97,5 @@ def assert_differentiable(function, *inputs, forward=True):
         check_forward_ad=forward,
         check_batched_forward_grad=batches_tangents,
         check_undefined_grad=False,
+        fast_mode=fast_mode,
     )

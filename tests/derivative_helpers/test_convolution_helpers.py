@@ -62,14 +62,20 @@ def test_missing_tangents_are_zero(name, missing):
     assert_same([actual], [expected])
 
 
-def test_tangents_differentiate_again():
+over_modes = pytest.mark.parametrize(
+    "fast_mode", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["one", "all"]
+)
+
+
+@over_modes
+def test_tangents_differentiate_again(fast_mode):
     x, w, _, rest = arguments_of("1d")
     tangents = sample(*x.shape, seed=3), sample(*w.shape, seed=4)
 
     def helper(x, x_t, w, w_t):
         return OPS.convolution_jvp(x, x_t, w, w_t, None, None, *rest)
 
-    assert_differentiable(helper, x, tangents[0], w, tangents[1])
+    assert_differentiable(helper, x, tangents[0], w, tangents[1], fast_mode=fast_mode)
 
 
 @pytest.mark.parametrize("size", [(2, 3, 4), (2, 3, 4, 5), (2, 3, 1, 2, 2), (0, 3, 4)])
@@ -102,14 +108,15 @@ def test_cudnn_convolution(case, mask):
     assert OPS._cudnn_convolution_backward(x, None, w, *shape, mask) == (None, None)
 
 
-def test_cudnn_convolution_differentiates_again():
+@over_modes
+def test_cudnn_convolution_differentiates_again(fast_mode):
     x, w, _, (stride, padding, dilation, transposed, output_padding, groups) = arguments_of("1d")
     shape = padding, output_padding, stride, dilation, transposed, groups
 
     def helper(x, g, w):
         return OPS._cudnn_convolution_backward(x, g, w, *shape, [True, True])
 
-    assert_differentiable(helper, x, sample(2, 4, 3), w, forward=False)
+    assert_differentiable(helper, x, sample(2, 4, 3), w, forward=False, fast_mode=fast_mode)
 
 
 # Pooling.

@@ -173,12 +173,22 @@ def test_qr_raises_where_it_has_no_derivative(shape, mode):
             ops.linalg_qr_backward(Q, R, Q, R, mode)
 
 
+# In all directions it takes a minute for three small matrices.
+over_modes = pytest.mark.parametrize(
+    "fast_mode", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["one", "all"]
+)
+
+
+@over_modes
 @over_dtypes
-def test_reverse_helpers_differentiate_in_both_modes(dtype):
+def test_reverse_helpers_differentiate_in_both_modes(dtype, fast_mode):
     A = hermitian(3, 3, dtype=dtype)
     g = sample(3, 3, dtype=dtype, seed=1)
     assert_gradcheck(
-        lambda g, a: ops.cholesky_backward(g, False, linalg.cholesky(a + a.mH)), g.tril(), A
+        lambda g, a: ops.cholesky_backward(g, False, linalg.cholesky(a + a.mH)),
+        g.tril(),
+        A,
+        fast_mode=fast_mode,
     )
     wide = sample(2, 3, dtype=dtype)
     assert_gradcheck(
@@ -186,12 +196,14 @@ def test_reverse_helpers_differentiate_in_both_modes(dtype):
         g[:2, :2],
         g[:2],
         wide,
+        fast_mode=fast_mode,
     )
     assert_gradcheck(
         lambda gQ, gR, a: ops.linalg_qr_backward(gQ, gR, *linalg.qr(a), "reduced"),
         g[:2, :2],
         g[:2],
         wide,
+        fast_mode=fast_mode,
     )
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # most start processes that import torch, some compile
+
 WAITING = "waiting for compilers of a build that was killed"
 
 

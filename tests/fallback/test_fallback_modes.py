@@ -211,13 +211,16 @@ print("ran")
 """
 
 
+WARNS = "UserWarning: aten::exp.out has no kernel for torchext and runs on the CPU"
+
+
 @pytest.mark.parametrize(
     ("mode", "returncode", "said"),
     [
         ("silent", 0, ""),
-        ("warn", 0, "UserWarning: aten::exp.out has no kernel for torchext and runs on the CPU"),
-        ("", 0, "UserWarning: aten::exp.out has no kernel for torchext and runs on the CPU"),
-        (None, 0, "UserWarning: aten::exp.out has no kernel for torchext and runs on the CPU"),
+        pytest.param("warn", 0, WARNS, marks=pytest.mark.slow),
+        pytest.param("", 0, WARNS, marks=pytest.mark.slow),
+        (None, 0, WARNS),
         ("error", 1, "NotImplementedError: aten::exp.out has no kernel for torchext:0"),
         ("loud", 1, "ValueError: TORCHEXT_FALLBACK is 'loud', and not silent, warn or error"),
     ],

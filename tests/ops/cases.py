@@ -26,16 +26,23 @@ def _listed_samples(condition) -> list:
     return [sample for sample in listed if condition is None or condition(sample)]
 
 
+def _parameters(sample: Sample, *values):
+    """A sample and values. What computes second derivatives takes longer than all others: its cases
+    are slow ones, as tests/checks are, where torchext.testing.check has it."""
+    marks = [pytest.mark.slow] if sample.name.endswith("_double_backward") else []
+    ids = [sample.name, *(str(value).removeprefix("torch.") for value in values)]
+    return pytest.param(sample, *values, id="-".join(ids), marks=marks)
+
+
 def over_operators(condition=None):
-    samples = _listed_samples(condition)
-    return pytest.mark.parametrize("sample", samples, ids=[sample.name for sample in samples])
+    return pytest.mark.parametrize("sample", [_parameters(s) for s in _listed_samples(condition)])
 
 
 def over_operators_and(argument, values_of, condition=None):
     """Parametrize over (sample, value) for every value that `values_of` a sample gives."""
-    pairs = [(s, value) for s in _listed_samples(condition) for value in values_of(s)]
-    ids = [f"{s.name}-{str(value).removeprefix('torch.')}" for s, value in pairs]
-    return pytest.mark.parametrize(f"sample, {argument}", pairs, ids=ids)
+    samples = _listed_samples(condition)
+    parameters = [_parameters(sample, value) for sample in samples for value in values_of(sample)]
+    return pytest.mark.parametrize(f"sample, {argument}", parameters)
 
 
 def run(sample: Sample, call: Call):
