@@ -116,9 +116,9 @@ class Operator:
     autogen: tuple[OperatorName, ...] = key(
         "Names of the functional, in-place or out= forms to derive from this entry; they are "
         "operators too. With `meta:` the kernels write to the out= tensors; otherwise an out= form "
-        "calls the functional one and copies, as an in-place form always does, unless two of its "
-        "tensors share memory, and a functional form clones what this entry writes to, or copies "
-        "the view that it returns. A functional form of an out= entry has no kernel.",
+        "calls the functional one and copies, as an in-place form always does, and refuses two "
+        "out= tensors that share memory. A functional form clones what this entry writes to, or "
+        "copies the view that it returns; that of an out= entry has no kernel.",
         "list",
         (),
     )

@@ -84,6 +84,12 @@ def assert_same(actual, expected):
             assert_close(ours, theirs, equal_nan=True)
 
 
+# Numerical derivatives in all directions take a minute for three small matrices.
+over_modes = pytest.mark.parametrize(
+    "fast_mode", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["one", "all"]
+)
+
+
 def assert_differentiable(function, *inputs, forward=True, fast_mode=False):
     """The function's own derivatives are right: reverse and forward, batched, too; with
     `fast_mode` in one direction."""

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from aten_oracle import assert_differentiable, assert_same, gradients, sample
+from aten_oracle import assert_differentiable, assert_same, gradients, over_modes, sample
 from torch.nn import functional
 
 OPS, ATEN = torch.ops.derivative_helpers, torch.ops.aten
@@ -60,11 +60,6 @@ def test_missing_tangents_are_zero(name, missing):
         lambda *p: ATEN.convolution(*p, *rest), tuple(primals), tuple(full)
     )
     assert_same([actual], [expected])
-
-
-over_modes = pytest.mark.parametrize(
-    "fast_mode", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["one", "all"]
-)
 
 
 @over_modes

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from aten_oracle import sample
+from aten_oracle import over_modes, sample
 from linalg_oracle import (
     assert_backward,
     assert_gradcheck,
@@ -171,12 +171,6 @@ def test_qr_raises_where_it_has_no_derivative(shape, mode):
     if mode == "complete":
         with pytest.raises(RuntimeError, match=f"mode='{mode}' has no derivative"):
             ops.linalg_qr_backward(Q, R, Q, R, mode)
-
-
-# In all directions it takes a minute for three small matrices.
-over_modes = pytest.mark.parametrize(
-    "fast_mode", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["one", "all"]
-)
 
 
 @over_modes
