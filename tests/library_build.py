@@ -14,6 +14,9 @@ ROOT = Path(__file__).parents[1]
 # this machine's: tests/build/test_cpu_capabilities.py has expressions for all of them.
 UNOPTIMISED = "-O0"
 QUICK = {"CXXFLAGS": UNOPTIMISED, "TORCHEXT_CPU_CAPABILITIES": "native"}
+# Clang takes less than half as long. Whoever gives flags gives them to the compiler that is there.
+if shutil.which("clang++") and not {"CXX", "CXXFLAGS"} & os.environ.keys():
+    QUICK["CXX"] = "clang++"
 
 
 def build_and_load(sources: Path, library: str):
@@ -47,14 +50,19 @@ def load(name: str, source: Path, folder: Path, **options) -> None:
     """
     from torch.utils import cpp_extension
 
-    from torchext.toolchain import environment, platforms, precompiled
+    from torchext.toolchain import compilation, environment, platforms, precompiled
     from torchext.toolchain.one_build import one_build
 
     pythons = [sysconfig.get_config_var(name) or "" for name in ("CFLAGS", "CCSHARED")]
     platform = platforms.current()
-    flags = [*shlex.split(" ".join(pythons)), *platform.compile_flags, UNOPTIMISED]
-    folders = precompiled.include_dirs(environment.find_compiler(platform), flags)
-    own = [*folders, str(ROOT / "csrc" / "include"), str(source.parent)]
+    compiler = environment.find_compiler(platform)
+    flags = [
+        *shlex.split(" ".join(pythons)), *compilation.flags(platform, compiler), UNOPTIMISED,
+    ]  # fmt: skip
+    headers = precompiled.headers(compiler, flags)
+    if precompiled.is_asked_for(str(source)):
+        flags += headers.flags
+    own = [*headers.include_dirs, str(ROOT / "csrc" / "include"), str(source.parent)]
 
     with one_build(str(folder / "torchext.lock"), str(folder)):
         # of a run that was killed, for which load() waits for ever

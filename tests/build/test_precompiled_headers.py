@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import stat
 import subprocess
@@ -25,6 +26,14 @@ GCC = environment.find_compiler(platforms.current())
 needs_gcc = pytest.mark.skipif(
     not Compiler.with_flags(GCC, []).is_gcc, reason="the compiler is not GCC"
 )
+CLANG = "clang++"
+needs_clang = pytest.mark.skipif(not shutil.which(CLANG), reason="there is no clang++")
+
+
+@pytest.fixture(params=[pytest.param(GCC, marks=needs_gcc), pytest.param(CLANG, marks=needs_clang)])
+def compiler(request):
+    """Each that compiles headers for later."""
+    return request.param
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +50,9 @@ def small(monkeypatch, tmp_path):
     header = tmp_path / "include" / "small header.h"
     header.parent.mkdir()
     header.write_text("#pragma once\ninline int number() { return 1; }\n")
-    headers = "#include <vector>\n#include <small header.h>\n"
-    monkeypatch.setattr(precompiled, "TORCH_HEADERS", headers)
+    every = header.with_name("torch_headers.h")
+    every.write_text("#include <vector>\n#include <small header.h>\n")
+    monkeypatch.setattr(precompiled, "torch_headers", lambda: every)
     monkeypatch.setattr(cpp_extension, "include_paths", lambda: [str(header.parent)])
     return header
 
@@ -152,14 +162,15 @@ def test_the_last_used_entries_stay(folder, tmp_path):
     assert left == [True, False, *[True] * (cache.KEPT - 2)]
 
 
-@needs_gcc
-def test_the_header_is_what_its_flags_make_of_it(small, folder):
-    (first,) = precompiled.include_dirs(GCC, ["-O0", "-Wall"])
-    assert precompiled.include_dirs(GCC, ["-O0", "-Wextra"]) == [first]  # warnings change nothing
-    assert precompiled.include_dirs(GCC, ["-O2", "-Wall"]) != [first]
-    assert precompiled.include_dirs(GCC, ["-O0", "-DNUMBER=1"]) != [first]
+def test_the_header_is_what_its_flags_make_of_it(compiler, small, folder):
+    first = precompiled.headers(compiler, ["-O0", "-Wall"])
+    assert first != precompiled.Headers()
+    # warnings change nothing
+    assert precompiled.headers(compiler, ["-O0", "-Wextra"]) == first
+    assert precompiled.headers(compiler, ["-O2", "-Wall"]) != first
+    assert precompiled.headers(compiler, ["-O0", "-DNUMBER=1"]) != first
     small.write_text("#pragma once\ninline int number() { return 2222; }\n")
-    assert precompiled.include_dirs(GCC, ["-O0", "-Wall"]) != [first]
+    assert precompiled.headers(compiler, ["-O0", "-Wall"]) != first
 
 
 @needs_gcc
@@ -167,7 +178,7 @@ def test_a_source_reads_it_and_means_the_same_without(small, tmp_path):
     source = tmp_path / "source.cpp"
     includes = "#include <torchext/precompiled.h>\n#include <small header.h>\n"
     source.write_text(includes + "int main() { return number(); }\n")
-    (made,) = precompiled.include_dirs(GCC, ["-O0"])
+    (made,) = precompiled.headers(GCC, ["-O0"]).include_dirs
     own = Path(precompiled.__file__).parents[2] / "csrc" / "include"
     for folders, mark in (([made, own], "! "), ([own], ". ")):
         includes = [f"-I{path}" for path in (*folders, small.parent)]
@@ -178,56 +189,106 @@ def test_a_source_reads_it_and_means_the_same_without(small, tmp_path):
         assert f"{mark}{folders[0]}/torchext/precompiled.h" in done.stderr
 
 
-@needs_gcc
-def test_who_makes_none_finds_what_others_made(small, folder):
-    assert precompiled.include_dirs(GCC, [], is_made=False) == []
+@needs_clang
+def test_clang_reads_the_file_that_it_is_told(small, tmp_path):
+    source = tmp_path / "source.cpp"
+    source.write_text("int main() { return number(); }\n")  # of the header that is not included
+    headers = precompiled.headers(CLANG, ["-O0"])
+    kept = headers.linked_into(str(tmp_path / "build folder"))
+    assert Path(kept.flags[1]).parent == tmp_path / "build folder"
+    assert headers.linked_into(str(tmp_path / "build folder")) == kept
+    shutil.rmtree(folder_of(headers))
+    chosen = Compiler.with_flags(CLANG, ["-O0"])
+    with pytest.raises(subprocess.CalledProcessError):
+        chosen.compile(source, tmp_path / "source.o", [*headers.flags, "-c"])
+    chosen.compile(source, tmp_path / "source.o", [*kept.flags, "-c"])
+
+
+@needs_clang
+def test_a_build_folder_keeps_the_last_alone(small, tmp_path):
+    kept = [
+        precompiled.headers(CLANG, [flag]).linked_into(str(tmp_path / "build"))
+        for flag in ("-O0", "-O1")
+    ]
+    assert list((tmp_path / "build").iterdir()) == [Path(kept[1].flags[1])]
+
+
+@needs_clang
+def test_clang_is_told_nothing_where_another_flag_made_them(small):
+    headers = precompiled.headers(CLANG, ["-O0"])
+    assert headers.flags_for(Compiler.with_flags(CLANG, ["-O0", "-Wall"])) == [*headers.flags]
+    assert headers.flags_for(Compiler.with_flags(CLANG, ["-O1"])) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_asking"),
+    [
+        ("#include <torchext/precompiled.h>\n", True),
+        ("// Of x.\n\n  #  include <torchext/precompiled.h>  \n#include <vector>\n", False),
+        ("// Of x.\n\n#include <torchext/precompiled.h>\nint x;\n", True),
+        ("#include <vector>\n#include <torchext/precompiled.h>\n", False),
+        ("#define X\n#include <torchext/precompiled.h>\n", False),
+        ("int x;\n", False),
+    ],
+)
+def test_who_asks_does_so_first(text, is_asking, tmp_path):
+    source = tmp_path / "source.cpp"
+    source.write_text(text)
+    assert precompiled.is_asked_for(str(source)) == is_asking
+
+
+def folder_of(headers: precompiled.Headers) -> Path:
+    """The entry in the cache."""
+    [*dirs] = headers.include_dirs
+    return Path(dirs[0]) if dirs else Path(headers.flags[1]).parents[1]
+
+
+def test_who_makes_none_finds_what_others_made(compiler, small, folder):
+    assert precompiled.headers(compiler, [], is_made=False) == precompiled.Headers()
     assert not folder.exists()
-    made = precompiled.include_dirs(GCC, [])
-    assert precompiled.include_dirs(GCC, [], is_made=False) == made != []
+    made = precompiled.headers(compiler, [])
+    assert precompiled.headers(compiler, [], is_made=False) == made != precompiled.Headers()
     small.write_text("#pragma once\n")
-    assert precompiled.include_dirs(GCC, [], is_made=False) == []
+    assert precompiled.headers(compiler, [], is_made=False) == precompiled.Headers()
 
 
 def test_a_compiler_that_does_not_answer_goes_without(small, folder, tmp_path):
-    compiler = tmp_path / "g++"
-    compiler.write_text("#!/bin/sh\nexit 1\n")
-    compiler.chmod(0o755)
-    assert precompiled.include_dirs(str(compiler), []) == []
+    mute = tmp_path / "g++"
+    mute.write_text("#!/bin/sh\nexit 1\n")
+    mute.chmod(0o755)
+    assert precompiled.headers(str(mute), []) == precompiled.Headers()
 
 
-def test_it_can_be_switched_off(small, folder, monkeypatch):
+def test_it_can_be_switched_off(compiler, small, folder, monkeypatch):
     monkeypatch.setenv(cache.SWITCH, "0")
-    assert precompiled.include_dirs(GCC, []) == []
+    assert precompiled.headers(compiler, []) == precompiled.Headers()
     assert not folder.exists()
 
 
 def test_another_compiler_goes_without(small, folder, tmp_path):
-    compiler = tmp_path / "clang++"
-    compiler.write_text("#!/bin/sh\necho clang version 19.1.0\n")
-    compiler.chmod(0o755)
-    assert precompiled.include_dirs(str(compiler), []) == []
+    other = tmp_path / "icpx"
+    other.write_text("#!/bin/sh\necho another compiler 2025.1\n")
+    other.chmod(0o755)
+    assert precompiled.headers(str(other), []) == precompiled.Headers()
     assert not folder.exists()
 
 
-@needs_gcc
-def test_headers_that_do_not_compile_are_said_and_left_out(small, folder, capfd):
+def test_headers_that_do_not_compile_are_said_and_left_out(compiler, small, folder, capfd):
     small.write_text("no C++")
-    assert precompiled.include_dirs(GCC, []) == []
+    assert precompiled.headers(compiler, []) == precompiled.Headers()
     said = capfd.readouterr().err
     assert "building without torch's headers of the cache: " in said and "small header.h:1" in said
     assert entries(folder) == []
 
 
-@needs_gcc
-def test_a_cache_that_cannot_be_written_is_said_and_left_out(small, folder, capfd):
+def test_a_cache_that_cannot_be_written_is_said_and_left_out(compiler, small, folder, capfd):
     folder.write_text("a file in its place")
-    assert precompiled.include_dirs(GCC, []) == []
+    assert precompiled.headers(compiler, []) == precompiled.Headers()
     assert "building without torch's headers of the cache: " in capfd.readouterr().err
 
 
-@needs_gcc
-def test_entries_belong_to_their_user(small, folder):
-    (made,) = precompiled.include_dirs(GCC, [])
+def test_entries_belong_to_their_user(compiler, small, folder):
+    made = folder_of(precompiled.headers(compiler, []))
     assert stat.S_IMODE(os.stat(made).st_mode) == 0o700
 
 

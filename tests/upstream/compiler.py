@@ -18,7 +18,7 @@ from torch.utils import cpp_extension
 
 import torchext
 from torchext.compat import cxx_standard
-from torchext.toolchain import environment, linking, platforms, record
+from torchext.toolchain import compilation, environment, linking, platforms, record
 
 _NINJA = """\
 cxx = {cxx}
@@ -113,7 +113,7 @@ def _flags(folder: Path, flags: list[str]) -> list[str]:
     return [
         f"-std={cxx_standard()}", "-fPIC",
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
-        *platforms.current().compile_flags,
+        *compilation.flags(platforms.current(), os.environ["CXX"]),
         # the function that refers to a missing symbol is known by its section
         "-ffunction-sections",
         *flags,
@@ -129,7 +129,8 @@ def _escaped(path: Path) -> str:
 def link(objects: Iterable[Path], library: Path, more: Iterable[str]) -> str:
     """Link as torchext does; returns what the linker says where it fails, else ''."""
     platform = platforms.current()
-    command = [os.environ["CXX"], *platform.link_flags, "-Wl,--no-demangle"]
+    cxx = os.environ["CXX"]
+    command = [cxx, *compilation.link_flags(platform, cxx), "-Wl,--no-demangle"]
     command += sorted(map(str, objects))
     command += [f"-L{path}" for path in cpp_extension.library_paths("cpu")]
     command += [f"-l{name}" for name in platform.torch_libraries]

@@ -146,9 +146,10 @@ class BuildExtension(cpp_extension.BuildExtension):
         flags = [*self.compiler.compiler_so[1:], *macros, *cxx]
         # who builds in place will build again; who installs leaves nothing behind
         chosen = {"compiler": os.environ["CXX"], "flags": flags, "is_made": self.is_in_place}
-        headers = precompiled.include_dirs(**chosen)
+        headers = precompiled.headers(**chosen)
+        prepared.headers = headers.linked_into(self._folder(prepared))
         manifest = prepared.manifest
-        prepared.include_dirs = [*headers, *self._include_dirs(prepared)]
+        prepared.include_dirs = [*headers.include_dirs, *self._include_dirs(prepared)]
         prepared.generated = {"boxed": manifest.sources}
         if manifest.python_sources:
             prepared.generated["python"] = manifest.python_sources
@@ -188,7 +189,8 @@ class BuildExtension(cpp_extension.BuildExtension):
         by_compiler = given if isinstance(given, dict) else {"cxx": given, "nvcc": given}
         # the environment stands last, so that CXXFLAGS="-O0 -g" has its way
         environs = shlex.split(os.environ.get("CXXFLAGS", ""))
-        cxx = [*self.platform.compile_flags, *by_compiler.get("cxx", ()), *environs]
+        own = compilation.flags(self.platform, os.environ["CXX"])
+        cxx = [*own, *by_compiler.get("cxx", ()), *environs]
         nvcc = [*self.platform.cuda_compile_flags, *by_compiler.get("nvcc", ())]
         return {"cxx": cxx, "nvcc": nvcc}
 
@@ -199,7 +201,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         failure = None
         with BuildLog(os.path.join(self._folder(ext), "build.log")) as log:
             try:
-                object_of = self._compile(ext, ext.sources, ext.include_dirs)
+                object_of = self._compile_own(ext)
                 vectors = self._compile_vectors(ext)
                 built = self._link(ext, dict(object_of), vectors)
                 if cuda_on_host.is_wanted(ext.described, ext.manifest.sources):
@@ -231,21 +233,34 @@ class BuildExtension(cpp_extension.BuildExtension):
         self, ext: OpLibrary, object_of: dict[str, str], vectors: list[str]
     ) -> None:
         """Build the object with the library's CUDA kernels for the host."""
-        try:
-            kernels = cuda_on_host.prepare(
-                ext.described, os.environ["CXX"], ext.extra_compile_args["cxx"]
-            )
-        except cuda_on_host.TranslationError as error:
-            raise RuntimeError(str(error)) from None
-        dirs = [*kernels.include_dirs, *ext.include_dirs]
-        made = self._compile(ext, kernels.sources, dirs, kernels.flags, "cuda_on_host")
-        boxed = self._objects_of(ext, "boxed", dict(object_of))
-        own = [object_of[path] for path in ext.sources if path.endswith(".cpp")]
-        libraries = [f"-l{name}" for name in self.platform.torch_libraries]
-        cuda_on_host.link(
-            ext.described, kernels, [os.environ["CXX"], *self.platform.link_flags],
-            list(made.values()), [*own, *vectors, *boxed], libraries, self.platform.cpp_runtime,
-        )  # fmt: skip
+        with cuda_on_host.gcc() as compiler:
+            cxx = self._compile_flags(ext.described)["cxx"]
+            try:
+                kernels = cuda_on_host.prepare(ext.described, compiler, cxx)
+            except cuda_on_host.TranslationError as error:
+                raise RuntimeError(str(error)) from None
+            dirs = [*kernels.include_dirs, *ext.include_dirs]
+            made = self._compile(ext, kernels.sources, dirs, kernels.flags, "cuda_on_host")
+            boxed = self._objects_of(ext, "boxed", dict(object_of))
+            own = [object_of[path] for path in ext.sources if path.endswith(".cpp")]
+            libraries = [f"-l{name}" for name in self.platform.torch_libraries]
+            cuda_on_host.link(
+                ext.described, kernels, self._linker(), list(made.values()),
+                [*own, *vectors, *boxed], libraries, self.platform.cpp_runtime,
+            )  # fmt: skip
+
+    def _linker(self) -> list[str]:
+        return [os.environ["CXX"], *compilation.link_flags(self.platform, os.environ["CXX"])]
+
+    def _compile_own(self, ext: OpLibrary) -> dict[str, str]:
+        """Compile what all instruction sets share; return the object of each source."""
+        if not ext.headers.flags:
+            return self._compile(ext, ext.sources, ext.include_dirs)
+        asking = [path for path in ext.sources if precompiled.is_asked_for(path)]
+        others = [path for path in ext.sources if path not in asking]
+        cxx = [*ext.extra_compile_args["cxx"], *ext.headers.flags]
+        made = self._compile(ext, others, ext.include_dirs) if others else {}
+        return made | self._compile(ext, asking, ext.include_dirs, cxx, "precompiled")
 
     def _compile(
         self,
@@ -295,8 +310,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         environs = shlex.split(os.environ.get("LDFLAGS", ""))
         platform = self.platform
         command = [
-            os.environ["CXX"],
-            *platform.link_flags,
+            *self._linker(),
             *objects,
             *(f"-L{folder}" for folder in ext.library_dirs),
             *(f"-l{name}" for name in ext.libraries),
@@ -307,7 +321,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         for part, objects in for_python.items():
             command = [
                 os.environ["CXX"],
-                *platform.python_link_flags,
+                *compilation.python_link_flags(platform, os.environ["CXX"]),
                 *map(os.path.abspath, objects),
                 *(f"-L{folder}" for folder in cpp_extension.library_paths("cpu")),
                 *(f"-l{name}" for name in (*platform.torch_libraries, *platform.python_libraries)),

@@ -15,6 +15,8 @@ from torch.utils import cpp_extension
 
 from torchext.compat import cxx_standard
 
+from .platforms import CompilerFlags, Platform
+
 _BETWEEN_WORDS = re.compile(r"(?<!\\)\s+")  # of a rule of make
 # Of a warning: what is compiled does not depend on it.
 _WARNING = re.compile(r"-W(?![alp],)")
@@ -32,6 +34,30 @@ def _version(compiler: str) -> str:
 def is_gcc(compiler: str) -> bool:
     """Whether a compiler is GCC, whatever it is called."""
     return "Free Software Foundation" in _version(compiler)
+
+
+def is_clang(compiler: str) -> bool:
+    """Whether a compiler is Clang, whatever it is called."""
+    return "clang version" in _version(compiler)
+
+
+def flags(platform: Platform, compiler: str) -> list[str]:
+    """What a C++ compiler is told on a platform, but for the flags of Python and of a library."""
+    return [*platform.compile_flags, *_own(platform, compiler).compile]
+
+
+def link_flags(platform: Platform, compiler: str) -> list[str]:
+    """What it is told when it links a library, before the objects."""
+    return [*platform.link_flags, *_own(platform, compiler).link]
+
+
+def python_link_flags(platform: Platform, compiler: str) -> list[str]:
+    """The same for what needs Python."""
+    return [*platform.python_link_flags, *_own(platform, compiler).link]
+
+
+def _own(platform: Platform, compiler: str) -> CompilerFlags:
+    return platform.clang if is_clang(compiler) else platform.gcc
 
 
 @dataclass(frozen=True)
@@ -54,6 +80,10 @@ class Compiler:
     @property
     def is_gcc(self) -> bool:
         return is_gcc(self.command[0])
+
+    @property
+    def is_clang(self) -> bool:
+        return is_clang(self.command[0])
 
     @property
     def text(self) -> str:

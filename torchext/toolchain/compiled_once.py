@@ -16,6 +16,7 @@ from pathlib import Path
 
 from . import cache, csrc
 from .compilation import Compiler
+from .precompiled import Headers
 
 # With what each is called.
 PARTS = {
@@ -48,19 +49,20 @@ def include_dirs() -> list[str]:
 
 
 def objects(
-    parts: list[str], headers: list[str], compiler: str, flags: Iterable[str], is_made: bool = True
+    parts: list[str], headers: Headers, compiler: str, flags: Iterable[str], is_made: bool = True
 ) -> dict[str, str]:
     """Return the object of each of the parts that is in the cache.
 
-    `compiler`, `flags` and `is_made` as of precompiled.include_dirs, which gives `headers`.
+    `compiler`, `flags` and `is_made` as of precompiled.headers, which gives `headers`.
     """
     chosen = Compiler.with_flags(compiler, quickly(flags))
-    folders = [f"-I{path}" for path in (*headers, *include_dirs())]
+    folders = [f"-I{path}" for path in (*headers.include_dirs, *include_dirs())]
+    options = [*headers.flags_for(chosen), *folders, "-c"]
 
     def made(part: str) -> Path | None:
         def make(folder: Path) -> list[str]:
             path = Path(source(part))
-            read = chosen.compile(path, folder / _OBJECT, [*folders, "-c"])
+            read = chosen.compile(path, folder / _OBJECT, options)
             # the precompiled headers may be forgotten: what they were made of is in the list
             return [str(path), *(p for p in read if not p.startswith(str(cache.folder())))]
 

@@ -11,11 +11,13 @@ compiled with them.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shlex
+import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +25,7 @@ import torch
 from torch.utils import cpp_extension
 
 from . import cache, csrc, environment, linking, platforms
-from .compilation import Compiler
+from .compilation import Compiler, is_gcc
 from .cuda_translation import TranslationError, includes, translated, translation
 from .generate import read_manifest
 from .one_build import one_build
@@ -74,6 +76,24 @@ def kernel_files(library: OpLibrary, generated: Iterable[str]) -> list[str]:
     """The CUDA sources of the library, and then those that are generated for it."""
     files = [*sorted(library.sources), *sorted(generated)]
     return [path for path in files if path.endswith(".cu")]
+
+
+@contextlib.contextmanager
+def gcc() -> Iterator[str]:
+    """Have GCC compile, whose sanitizers the machine knows, where a library's compiler is another.
+
+    RuntimeError where there is none.
+    """
+    given = os.environ.get("CXX")
+    names = (environment.find_compiler(platforms.current()), "g++", "c++")
+    found = next((name for name in names if shutil.which(name) and is_gcc(name)), None)
+    if found is None:
+        raise RuntimeError(f"GCC alone compiles CUDA kernels for the host, and {names[0]} is not")
+    os.environ["CXX"] = found
+    try:
+        yield found
+    finally:
+        os.environ.pop("CXX") if given is None else os.environ.update(CXX=given)
 
 
 @dataclass(frozen=True)
@@ -153,7 +173,14 @@ def load_sources(
     TranslationError where a file has what cannot run on the host, RuntimeError where it does not
     compile.
     """
-    compiler = environment.find_compiler(platforms.current())
+    with gcc() as compiler:
+        return _load_sources(name, sources, folder, include_dirs, macros, compiler)
+
+
+def _load_sources(
+    name: str, sources: list[str], folder: Path, include_dirs: list[str], macros: list[str],
+    compiler: str,
+) -> Path:  # fmt: skip
     headers = _torch_headers()
     runtime = _runtime(compiler, headers)
     environment.put_ninja_on_path()

@@ -11,6 +11,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class CompilerFlags:
+    """What one compiler is given besides a platform's flags."""
+
+    compile: tuple[str, ...]
+    link: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Platform:
     """Flags and names of one platform."""
 
@@ -27,6 +35,9 @@ class Platform:
     link_flags: tuple[str, ...]
     # the same for a Python part, whose symbols of Python's own the interpreter has
     python_link_flags: tuple[str, ...]
+    # to GCC, and to Clang, which take most flags alike
+    gcc: CompilerFlags
+    clang: CompilerFlags
     # the folder of a shared object, in what that object says it needs; the loader replaces it
     origin: str
     # the shared object of the C++ runtime that torch needs
@@ -41,7 +52,6 @@ class Platform:
 
 _LINUX_LINK_FLAGS = (
     "-shared",
-    "-fopenmp",
     # registrations point into the library: it must never be unloaded
     "-Wl,-z,nodelete",
     # some distributions default to --as-needed, which drops torch's libraries. There is no
@@ -52,21 +62,18 @@ _LINUX = Platform(
     name="linux",
     library_suffix=".so",
     compilers=("c++", "g++", "clang++"),
-    # -fopenmp: without it at::parallel_for runs on one thread. torch brings the same runtime
-    # (libgomp.so.1) and is loaded first, so that there is one pool of threads.
-    # -Wno-maybe-uninitialized: GCC is wrong about c10::SmallVector, in torch's own headers.
-    compile_flags=(
-        "-O3",
-        "-g0",
-        "-Wall",
-        "-Wno-maybe-uninitialized",
-        "-fvisibility=hidden",
-        "-fopenmp",
-    ),
+    compile_flags=("-O3", "-g0", "-Wall", "-fvisibility=hidden"),
     cuda_compile_flags=("-O3", "--extended-lambda", "-Xcompiler", "-fvisibility=hidden"),
     # a kernel that no file defines is found here, not when the library is loaded
     link_flags=(*_LINUX_LINK_FLAGS, "-Wl,-z,defs"),
     python_link_flags=_LINUX_LINK_FLAGS,
+    # -fopenmp: without it at::parallel_for runs on one thread. torch brings the same runtime
+    # (libgomp.so.1) and is loaded first, so that there is one pool of threads.
+    # -Wno-maybe-uninitialized: GCC is wrong about c10::SmallVector, in torch's own headers.
+    gcc=CompilerFlags(("-fopenmp", "-Wno-maybe-uninitialized"), ("-fopenmp",)),
+    # With -fopenmp it would take a runtime of its own; csrc/include/torchext/replacements has how
+    # at::parallel_for runs on torch's. It warns of functions whose type alone is of use.
+    clang=CompilerFlags(("-Wno-unneeded-internal-declaration",), ("-lgomp",)),
     origin="$ORIGIN",
     cpp_runtime="libstdc++.so.6",
     torch_libraries=("c10", "torch", "torch_cpu"),

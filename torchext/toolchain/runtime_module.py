@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torch.utils import cpp_extension
 
-from . import cache, compiled_once, environment, platforms
+from . import cache, compilation, compiled_once, environment, platforms
 from .compilation import Compiler
 
 _MODULE = "_runtime.so"
@@ -28,10 +28,10 @@ def built() -> str:
     except SystemExit as error:
         raise ImportError(f"{_needed()} cannot be compiled: {error}") from None
     given = shlex.split(os.environ.get("CXXFLAGS", ""))
-    flags = ["-fPIC", "-DNDEBUG", *platform.compile_flags, *given]
+    flags = ["-fPIC", "-DNDEBUG", *compilation.flags(platform, chosen), *given]
     compiler = Compiler.with_flags(chosen, compiled_once.quickly(flags))
     link = [
-        *platform.python_link_flags,
+        *compilation.python_link_flags(platform, chosen),
         *(f"-L{folder}" for folder in cpp_extension.library_paths("cpu")),
         *(f"-l{name}" for name in (*platform.torch_libraries, *platform.python_libraries)),
         *shlex.split(os.environ.get("LDFLAGS", "")),

@@ -80,6 +80,10 @@ struct Primitives<c10::complex<T>> {
     return a * b + c;
   }
   TORCHEXT_VALUE V divide(V a, V b) {
+#if defined(__clang__)
+    // c10's operator divides by the parts' absolute values there, for which it has -0 with Clang
+    b = b == V(T(0)) ? V(T(0)) : b;
+#endif
     return a / b;
   }
   TORCHEXT_VALUE V negative(V a) {
@@ -95,10 +99,10 @@ struct Primitives<c10::complex<T>> {
     return a;
   }
   TORCHEXT_VALUE V reciprocal(V a) {
-    return V(T(1)) / a;
+    return divide(V(T(1)), a);
   }
   TORCHEXT_VALUE V rsqrt(V a) {
-    return V(T(1)) / std::sqrt(a);
+    return divide(V(T(1)), std::sqrt(a));
   }
   /// By exponents that ATen knows as it does: 0 by 0 is 1.
   TORCHEXT_VALUE V pow(V a, V b) {

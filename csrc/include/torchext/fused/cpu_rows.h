@@ -388,7 +388,7 @@ class Rows {
   }
 
   S* kept_at(size_t i, int64_t done) {
-    return kept_.data() + i * (kept_.size() / Op::kept) + done;
+    return kept_.data() + i * (kept_.size() / std::max<size_t>(Op::kept, 1)) + done;
   }
 
   /// Rows have one number of these results, in the precision that is computed in.

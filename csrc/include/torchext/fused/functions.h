@@ -16,9 +16,9 @@
 // Always inlined: code that is compiled for several instruction sets must not share it. Without
 // optimisation that is most of the compiler's work, so not where one set is left, as tests have it:
 // what is shared then is that of the kernels beside the loops, which are linked first.
-#if !defined(__OPTIMIZE__) && !defined(__CUDACC__) && !defined(__clang__) && \
-    defined(TORCHEXT_WITHOUT_DEFAULT) + defined(TORCHEXT_WITHOUT_AVX2) +     \
-            defined(TORCHEXT_WITHOUT_AVX512) ==                              \
+#if !defined(__OPTIMIZE__) && !defined(__CUDACC__) &&                    \
+    defined(TORCHEXT_WITHOUT_DEFAULT) + defined(TORCHEXT_WITHOUT_AVX2) + \
+            defined(TORCHEXT_WITHOUT_AVX512) ==                          \
         2
 #define TORCHEXT_ALWAYS_INLINE inline
 #else
