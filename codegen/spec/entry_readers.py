@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ..errors import did_you_mean
+from ..errors import Location, did_you_mean
 from ..schema.parser import SchemaError, parse_schema
 from ..schema.schema import Schema
 from .dispatch_keys import DISPATCH_KEYS
@@ -96,7 +96,7 @@ def _result_rule(
 ) -> ResultRule:
     texts = {key: reader.text(nodes[key], f"'{key}'", BRACKETS) for key in nodes}
     lines = {
-        key: Line(text, reader.location(nodes[key]))
+        key: Line(text, *_place(reader, nodes[key]))
         for key, text in texts.items()
         if text is not None
     }
@@ -116,9 +116,9 @@ def _check(reader: YamlReader, item: Node) -> Iterator[Check]:
         for text, (key, value) in reader.located_mapping(item, None, "a check").items():
             message = reader.text(value, f"what is said where '{text}' does not hold")
             if message is not None:
-                yield Check(text, reader.location(key), message)
+                yield Check(text, *_place(reader, key), message)
     elif (text := reader.text(item, "a check")) is not None:
-        yield Check(text, reader.location(item))
+        yield Check(text, *_place(reader, item))
 
 
 def read_dtypes(reader: YamlReader, node: Node) -> tuple[DtypeRule, ...]:
@@ -229,7 +229,12 @@ def _expression(reader: YamlReader, node: Node, what: str) -> Expression | None:
     text = reader.text(node, what, BRACKETS)
     if text is None:
         return None
-    return Expression(text, reader.location(node), lambda at: reader.location(node, at))
+    return Expression(text, *_place(reader, node))
+
+
+def _place(reader: YamlReader, node: Node) -> tuple[Location, Callable[[int], Location]]:
+    """Where a text starts, and where each character of it stands."""
+    return reader.location(node), lambda at: reader.location(node, at)
 
 
 READERS = {

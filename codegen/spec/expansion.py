@@ -14,6 +14,7 @@ from .yaml_nodes import Node, kind
 from .yaml_reader import YamlReader
 
 # What YAML would read as something else than the text that it is.
+_ALIAS = re.compile(r"\s*:\s*\*\S+\s*")
 _NOT_PLAIN = re.compile(r"""[\s{}\[\]&*!|>'"%@`,#?:-]|.*(: | #|:$|\s$)""", re.DOTALL)
 
 
@@ -105,9 +106,12 @@ class _Block:
         while above - 1 > self.first and self._is_between(self.lines[above - 1], self.dash + 2):
             above -= 1
         found = [line.strip() for line in self.lines[above:start] if line.strip()]
-        behind = self.lines[start][value.end_mark.column :].strip()
+        if value.start_mark.index < key.start_mark.index:  # its anchor's: here is an alias
+            behind = _ALIAS.sub("", self.lines[start][key.end_mark.column :])
+        else:
+            behind = self.lines[start][value.end_mark.column :].strip()
         is_kept = key.value not in ("forms", "dispatch", "layout", "autogen")
-        is_one_line = value.end_mark.line == start and behind.startswith("#")
+        is_one_line = value.end_mark.line <= start and behind.startswith("#")
         return found if is_kept or not is_one_line else [*found, behind]
 
     def _between(self, value: Node) -> str:

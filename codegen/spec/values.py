@@ -30,21 +30,20 @@ class Line:
 
     text: str
     location: Location
+    # of text that is quoted, or stands on several lines: where a character of it does
+    column_of: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     def at(self, offset: int) -> Location:
         """Where the character with this offset stands."""
-        return self.location.after(offset)
+        if self.column_of is None:
+            return self.location.after(offset)
+        place: Location = self.column_of(offset)
+        return place
 
 
 @dataclass(frozen=True)
 class Expression(Line):
-    """An expression of elements, whose text may stand on several lines."""
-
-    column_of: Any = dataclasses.field(default=None, compare=False, repr=False)
-
-    def at(self, offset: int) -> Location:
-        place: Location = self.column_of(offset)
-        return place
+    """An expression of elements."""
 
 
 @dataclass(frozen=True)
