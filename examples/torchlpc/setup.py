@@ -18,8 +18,6 @@ setup(
             derivatives="derivatives.yaml",
             sources=["original_cpu.cpp", "original_cuda.cu"],
             include_dirs=[".", "torchlpc/csrc", sysconfig.get_paths()["include"]],
-            extra_compile_args={"cxx": ["-fopenmp"]},
-            extra_link_args=["-fopenmp"],
         )
     ],
     cmdclass={"build_ext": BuildExtension},

@@ -5,9 +5,12 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from sample_project import Build, Project, python
+from cpu_capabilities import ON_THIS_MACHINE
+from sample_project import COMMAND, Build, Project, python, run
 
 CLANG = "clang++"
 pytestmark = pytest.mark.skipif(not shutil.which(CLANG), reason="there is no clang++")
@@ -102,6 +105,13 @@ def test_what_asks_for_headers_reads_them_and_nothing_else(project):
     assert any(path.endswith("csrc/square.cpp") for path in told.keys() - asking)
 
 
+@pytest.mark.parametrize("flag", ["-fopenmp", "-fopenmp=libomp"])
+def test_threads_beside_torchs_are_refused(project, flag):
+    made = project.build(CXX=CLANG, CXXFLAGS=f"-O0 {flag}")
+    assert made.status != 0
+    assert "error: with -fopenmp clang++ uses LLVM's OpenMP beside torch's" in made.text
+
+
 def test_parallel_loops_run_on_torchs_threads(project):
     (project.folder / "csrc/scale.cpp").write_text(_THREADS)
     made = build(project)
@@ -122,3 +132,59 @@ def test_parallel_loops_run_on_torchs_threads(project):
     assert python(code, project.folder).text.splitlines() == [
         "[2.0]", last, "[2.0, 4.0]", last, "[2.0, 4.0, 6.0]", last, "{'libgomp.so.1'}",
     ]  # fmt: skip
+
+
+_EXPRESSIONS = """\
+- func: quotient(Tensor x, Tensor y) -> Tensor
+  dtypes: AllAndComplex
+  pointwise: x / y
+- func: swiglu(Tensor gate, Tensor up) -> Tensor
+  pointwise: gate * sigmoid(gate) * up
+- func: my_softmax(Tensor x) -> Tensor
+  let:
+    e: exp(x - amax(x))
+  rows: e / sum(e)
+"""
+_SETUP = """\
+from setuptools import setup
+from torchext.build import BuildExtension, OpLibrary
+
+library = OpLibrary("by_clang", namespace="by_clang", native_functions="native_functions.yaml")
+setup(name="by-clang", ext_modules=[library], cmdclass={"build_ext": BuildExtension})
+"""
+_COMPARED = """\
+import torch, torchext
+ops = torchext.load_library("by_clang.so")
+print(torch.backends.cpu.get_cpu_capability())
+for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+    x, y = torch.randn(2, 33, 71, dtype=dtype)
+    near = dict(rtol=2e-2, atol=1e-2) if dtype.itemsize == 2 else {}
+    same = lambda found, expected: torch.testing.assert_close(found, expected, **near)
+    same(ops.swiglu(x, y), torch.nn.functional.silu(x) * y)
+    same(ops.my_softmax(x), x.softmax(-1))
+    same(ops.my_softmax(x.t()), x.t().softmax(-1))
+special = torch.tensor([0.0, -0.0, 1.0, -2.0, torch.inf, -torch.inf, torch.nan])
+for dtype in (torch.int32, torch.float32, torch.float64, torch.complex64, torch.complex128):
+    x = special.nan_to_num(3, 4, 5) if dtype == torch.int32 else special
+    x = x.to(dtype)[:, None].expand(7, 7)
+    torch.testing.assert_close(ops.quotient(x, x.t()), x / x.t(), equal_nan=True, rtol=0, atol=0)
+"""
+
+
+@pytest.mark.parametrize("capability", ON_THIS_MACHINE)
+def test_optimised_expressions_are_torchs(expressions, capability):
+    chosen = capability.lower()
+    made = run([sys.executable, "-c", _COMPARED], expressions, ATEN_CPU_CAPABILITY=chosen)
+    assert (made.status, made.text) == (0, f"{capability}\n")
+
+
+@pytest.fixture(scope="module")
+def expressions(tmp_path_factory) -> Path:
+    """A library for all instruction sets, as a user builds it."""
+    folder = tmp_path_factory.mktemp("by_clang")
+    (folder / "native_functions.yaml").write_text(_EXPRESSIONS)
+    (folder / "setup.py").write_text(_SETUP)
+    made = run(COMMAND, folder, CXX=CLANG)
+    assert made.status == 0, made.text
+    assert "warning" not in made.text
+    return folder

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sample_project import flags, run
 
-from torchext.toolchain import cache, compiled_once, csrc, environment, platforms
+from torchext.toolchain import cache, compiled_once, csrc, environment, platforms, precompiled
 
 COMPILER = environment.find_compiler(platforms.current())
 PARTS = sorted(compiled_once.PARTS)
@@ -33,7 +33,7 @@ def small(monkeypatch, tmp_path):
 
 
 def objects(*options, parts=PARTS, is_made=True):
-    return compiled_once.objects(parts, [], COMPILER, options, is_made)
+    return compiled_once.objects(parts, precompiled.Headers(), COMPILER, options, is_made)
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from cpu_capabilities import BEST, KNOWN, ON_THIS_MACHINE
 from library_build import build
 from torch.testing import assert_close
 
@@ -39,9 +40,6 @@ for name in WITH_TORCH:
             found += as_tuple(getattr(ops, name)(*arguments_of(name, (3,), length, dtype)))
 torch.save(found, sys.argv[2])
 """
-KNOWN = ["DEFAULT", "AVX2", "AVX512"]
-BEST = torch.backends.cpu.get_cpu_capability()
-ON_THIS_MACHINE = KNOWN[: KNOWN.index(BEST) + 1 if BEST in KNOWN else 1]
 EVERY = " ".join(platforms.cpu_capabilities(chosen=""))
 
 

@@ -20,7 +20,7 @@ from torch.utils import cpp_extension
 
 from torchext.compat import cxx_standard
 from torchext.toolchain import cache, environment, platforms, precompiled
-from torchext.toolchain.compilation import Compiler
+from torchext.toolchain.compilation import Compiler, quickly
 
 GCC = environment.find_compiler(platforms.current())
 needs_gcc = pytest.mark.skipif(
@@ -214,17 +214,67 @@ def test_a_build_folder_keeps_the_last_alone(small, tmp_path):
 
 
 @needs_clang
+@pytest.mark.parametrize("given", ["-O0", "-O3"])
+def test_what_is_compiled_once_reads_them_too(given, small):
+    """It is compiled with less optimisation, if with any."""
+    headers = precompiled.headers(CLANG, [given])
+    quick = Compiler.with_flags(CLANG, [*quickly([given]), "-Wall"])
+    assert headers.flags_for(quick) == [*headers.flags]
+    source = small.with_name("source.cpp")
+    source.write_text("int main() { return number(); }\n")
+    quick.compile(source, small.with_name("source.o"), [*headers.flags, "-c"])
+
+
+@needs_clang
 def test_clang_is_told_nothing_where_another_flag_made_them(small):
     headers = precompiled.headers(CLANG, ["-O0"])
-    assert headers.flags_for(Compiler.with_flags(CLANG, ["-O0", "-Wall"])) == [*headers.flags]
-    assert headers.flags_for(Compiler.with_flags(CLANG, ["-O1"])) == []
+    for other in (["-O1"], ["-O0", "-mavx2"], ["-O0", "-DNUMBER"]):
+        assert headers.flags_for(Compiler.with_flags(CLANG, other)) == []
+    assert precompiled.Headers().flags_for(Compiler.with_flags(CLANG, ["-O0"])) == []
+
+
+@needs_clang
+def test_what_clang_cannot_read_is_said_and_left_out(small, folder, capfd):
+    """As what -march=native made on another machine is for this one."""
+    made = precompiled.headers(CLANG, ["-O0"])
+    Path(made.flags[1]).write_text("of another machine")
+    assert precompiled.headers(CLANG, ["-O0"]) == precompiled.Headers()
+    assert "Clang cannot read them on this machine" in capfd.readouterr().err
+
+
+@needs_clang
+def test_a_build_folder_that_cannot_be_written_is_said(small, tmp_path, capfd):
+    (tmp_path / "build").write_text("a file in its place")
+    made = precompiled.headers(CLANG, ["-O0"])
+    assert made.linked_into(str(tmp_path / "build")) == precompiled.Headers()
+    assert "building without torch's headers of the cache: " in capfd.readouterr().err
+
+
+@needs_clang
+def test_what_a_killed_build_left_goes(small, tmp_path):
+    for name in ("headers-1.pch", "headers-1.new"):
+        (tmp_path / "build").mkdir(exist_ok=True)
+        (tmp_path / "build" / name).write_text("")
+    precompiled.Headers().linked_into(str(tmp_path / "build"))
+    assert [*(tmp_path / "build").iterdir()] == []
+
+
+@pytest.mark.slow
+def test_torchs_headers_are_compiled(compiler, folder):
+    """With nothing in them that says how loops are parallel, or that torch does not have."""
+    made = precompiled.headers(compiler, ["-O0", "-fPIC"])
+    read = json.loads((folder_of(made) / "files.json").read_text())
+    names = {Path(path).name for path in read}
+    assert {"Functions.h", "library.h", "function.h", "torch_headers.h"} <= names
+    assert names.isdisjoint(["Parallel.h", "ParallelOpenMP.h", "json.hpp", "Python.h"])
 
 
 @pytest.mark.parametrize(
     ("text", "is_asking"),
     [
         ("#include <torchext/precompiled.h>\n", True),
-        ("// Of x.\n\n  #  include <torchext/precompiled.h>  \n#include <vector>\n", False),
+        ("// Of x.\n\n  #  include  <torchext/precompiled.h>  // all\n#include <vector>\n", True),
+        ("/* # Of\n # x */ #include <torchext/precompiled.h>\n", True),
         ("// Of x.\n\n#include <torchext/precompiled.h>\nint x;\n", True),
         ("#include <vector>\n#include <torchext/precompiled.h>\n", False),
         ("#define X\n#include <torchext/precompiled.h>\n", False),
@@ -316,7 +366,8 @@ def test_every_part_includes_what_it_uses(built_project):
     folder = next(built_project.folder.glob("build/temp-torch-*/sample_ops._C"))
     command = ["ninja", "-C", str(folder), "-t", "commands"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    of_a_unit = next(shlex.split(line) for line in said.splitlines() if "/units/" in line)
+    # of any unit, or, with Clang, of any source beside them
+    of_a_unit = next(shlex.split(line) for line in said.splitlines())
     options = [word for word in of_a_unit if word.startswith(("-I", "-D", "-std"))]
     options = [word for word in options if "/headers-" not in word]
     (generated,) = built_project.folder.glob("build/generated/*")

@@ -302,12 +302,12 @@ def test_the_same_mistakes_are_found_on_another_device(faulty_library, device):
 def test_the_modes_of_the_fallback_are_the_users(device):
     """An operator that runs on the CPU has no mistake, and the one warning is kept for them."""
     with torchext.fallback.mode("error"):
-        assert check("myns", operators=["neg"], checks=["device"]).passed
+        assert check("myns", operators=["dot"], checks=["device"]).passed
     torchext.fallback.reset_stats()
     with torchext.fallback.mode("warn"):
-        assert check("myns", operators=["neg"], checks=["device"]).passed
-        with pytest.warns(UserWarning, match="myns::neg"):
-            torch.ops.myns.neg(torch.ones(2, device=device))
+        assert check("myns", operators=["dot"], checks=["device"]).passed
+        with pytest.warns(UserWarning, match="myns::dot"):
+            torch.ops.myns.dot(*torch.ones(2, 2, device=device))
 
 
 def test_a_backward_before_the_test_device_is_warned_of():

@@ -25,6 +25,8 @@ def test_myns_passes_every_check(device, capsys, tmp_path):
         ("gradgradcheck", "an out= form has no gradient"),
         ("forward_mode", "an out= form has no tangent"),
         ("dtypes", "the spec has no `dtypes:` for cpu"),
+        # of samples that are recorded
+        ("empty", "no sample has a tensor whose size could be another"),
         ("forms", "a functional form"),
         ("autocast", "made of other operators, which autocast casts"),
     }

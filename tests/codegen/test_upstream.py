@@ -268,6 +268,7 @@ def test_a_change_of_a_key_changes_the_output_or_is_documented_not_to(key, tmp_p
     assert (before == after) == (KEYS[key] is not None)
 
 
+@pytest.mark.slow
 def test_keys_documented_to_change_nothing_change_no_entry_of_upstream(tmp_path):
     without_effect = {key for key, reason in KEYS.items() if reason is not None}
     assert without_effect <= {key for entry in entry_values() for key in entry}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import batches
 from compositions import KINDS, Composition, compositions, overload_sets, texts
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from library_build import build
+from library_build import build, by_clang
 
 if TYPE_CHECKING:
     from torchext.testing.report import Cell
@@ -118,7 +118,7 @@ def run(number: int, count: int, check: bool, kind: str | None = None) -> int:
     sources = ROOT / "build" / "fuzz" / namespace
     write(sources, namespace, cases)
     begun = time.monotonic()
-    folder = build(sources)
+    folder = build(sources, **by_clang())
     built = time.monotonic()
     found = compare(namespace, folder, cases, check)
     for what in found:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from batches import drawn_one_by_one, in_batches
 from hypothesis import strategies as st
-from library_build import build
+from library_build import build, by_clang
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -134,7 +134,7 @@ def run(number: int, size: int) -> int:
     sources = ROOT / "build" / "fuzz" / namespace
     write(sources, namespace, cases)
     begun = time.monotonic()
-    ops = torchext.load_library(build(sources) / f"{namespace}_library.so")
+    ops = torchext.load_library(build(sources, **by_clang()) / f"{namespace}_library.so")
     built = time.monotonic()
 
     from expression_calls import compared

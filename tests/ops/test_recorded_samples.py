@@ -4,6 +4,7 @@
 from torchext.testing import check
 
 DERIVED = (
+    "neg_backward_jvp",  # of a gradient that has a tangent alone
     "rms_norm_double_backward",
     "silu_and_mul_backward",
     "silu_and_mul_double_backward",

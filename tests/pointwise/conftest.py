@@ -4,10 +4,12 @@
 from pathlib import Path
 
 import pytest
-from library_build import build_and_load
+from library_build import build_and_load, by_clang
 
 
 @pytest.fixture(scope="session")
 def pointwisetest():
     """The operators of pointwisetest/, the same object as `torch.ops.pointwisetest`."""
-    return build_and_load(Path(__file__).parent / "pointwisetest", "pointwisetest_library.so")
+    return build_and_load(
+        Path(__file__).parent / "pointwisetest", "pointwisetest_library.so", **by_clang()
+    )

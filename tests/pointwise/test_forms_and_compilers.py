@@ -288,7 +288,14 @@ def test_operators_pass_torchs_own_checks(pointwisetest):
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("name", ["affine", "huber", "swiglu", "chosen", "larger"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "affine",
+        "larger",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("huber", "swiglu", "chosen")),
+    ],
+)
 def test_compiled_results_lie_as_those_of_kernels(pointwisetest, name, dynamic):
     """Whatever the order in which the operators of the expression meet the arguments."""
     layouts = [
@@ -330,12 +337,17 @@ OPERATORS = {
     **dict.fromkeys(["affine", "sum_and_product", "rotate"], [*FLOATS_OR_INTEGERS, *BOTH]),
     **dict.fromkeys(["one_of", "chosen"], FLOATS_OR_INTEGERS),  # both are not compared
 }
-IN_DTYPES = [(name, dtypes) for name, pairs in OPERATORS.items() for dtypes in pairs]
+IN_DTYPES = [
+    (name, dtypes, place) for name, pairs in OPERATORS.items() for place, dtypes in enumerate(pairs)
+]
 
 
-@pytest.mark.parametrize("name, dtypes", IN_DTYPES, ids=str)
-def test_results_lie_alike_wherever_inputs_are_converted(pointwisetest, name, dtypes):
-    """A conversion is made before strides are looked at, and of an expanded tensor has others."""
+@pytest.mark.parametrize("name, dtypes, place", IN_DTYPES, ids=str)
+def test_results_lie_alike_wherever_inputs_are_converted(pointwisetest, name, dtypes, place):
+    """A conversion is made before strides are looked at, and of an expanded tensor has others.
+
+    A fifth of the pairs is compiled, another one with each dtypes.
+    """
     operator = getattr(pointwisetest, name)
     count = 2 if name == "sum_and_product" else 3
 
@@ -344,7 +356,7 @@ def test_results_lie_alike_wherever_inputs_are_converted(pointwisetest, name, dt
         return [r.stride() for r in (found if isinstance(found, tuple) else (found,))]
 
     static = FakeTensorMode()
-    for one, other in itertools.product(EXPANDED, repeat=2):
+    for (i, one), (j, other) in itertools.product(enumerate(EXPANDED), repeat=2):
         given = [one(dtypes[0]), *[other(dtypes[1])] * (count - 1)]
         expected = strides(given)
         meta = [
@@ -357,7 +369,8 @@ def test_results_lie_alike_wherever_inputs_are_converted(pointwisetest, name, dt
             found = strides([*map(symbolic.from_tensor, given)])
         hints = [[s.node.hint if isinstance(s, torch.SymInt) else s for s in f] for f in found]
         assert [*map(tuple, hints)] == expected
-        assert strides(given, traced(operator)) == expected
+        if (i + j + place) % len(EXPANDED) == 0:
+            assert strides(given, traced(operator)) == expected
         if one is EXPANDED[0] and other is EXPANDED[2]:
             torch._dynamo.reset()
             compiled = torch.compile(operator, backend="aot_eager_decomp_partition")

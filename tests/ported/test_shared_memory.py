@@ -5,6 +5,7 @@ composite of ATen's does, or refuses by name."""
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import numpy
 import pytest
@@ -82,9 +83,16 @@ def base():
     return torch.arange(16.0).view(4, 4) / 4
 
 
-@pytest.mark.parametrize("compiler", COMPILED)
-@pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("name", BY_ATEN)
+# Inductor, which takes longest, quickly for one of the operators.
+IN_COMPILED = [
+    pytest.param(
+        *case, marks=[pytest.mark.slow] * (case[2] == "inductor" and case[0] != "mixed")
+    )
+    for case in itertools.product(BY_ATEN, PAIRS, COMPILED)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "pair", "compiler"), IN_COMPILED)
 def test_views_in_a_compiled_function(name, pair, compiler, ops) -> None:
     how = lambda f: torch.compile(f, fullgraph=True, **COMPILED[compiler])  # noqa: E731
     views, overlap = PAIRS[pair]

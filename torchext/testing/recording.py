@@ -80,10 +80,15 @@ def _duals(tensors: list[torch.Tensor], flags: list[bool]) -> list[torch.Tensor]
 def _gradients(
     function: _Function, tensors: list[torch.Tensor], create_graph: bool
 ) -> tuple[Sequence[torch.Tensor], list[torch.Tensor]]:
-    """The gradients of those that require some, and the gradients of results that they are of."""
+    """The gradients of those that require some, and the gradients of results that they are of.
+
+    Those of results are differentiated too: in reverse mode with a graph, else in forward mode.
+    """
     wanted = [tensor for tensor in tensors if tensor.requires_grad]
     results = [result for result in function(*tensors) if result.requires_grad]
     given = [c.requires_grad_(create_graph) for c in cotangents(results)]
+    if not create_graph:
+        given = _duals(given, [True] * len(given))
     found = torch.autograd.grad(
         results, wanted, given, create_graph=create_graph, materialize_grads=True
     )

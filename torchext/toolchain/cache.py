@@ -114,7 +114,8 @@ def _add(cache: Path, key: str, make: Callable[[Path], list[str]]) -> Path:
 def _forget_the_oldest(cache: Path, kind: str, keep: Path) -> None:
     """Delete what is over the bound of a kind, and what builds left that were killed.
 
-    A build that uses headers which are deleted goes on without: the compiler reads torch's.
+    A build that uses headers which are deleted goes on: GCC reads torch's, and for Clang a build
+    has a link of its own.
     """
     folders = [path for path in cache.iterdir() if path.is_dir() and path != keep]
     by_age = sorted(folders, key=_last_used, reverse=True)

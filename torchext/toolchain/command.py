@@ -146,8 +146,8 @@ class BuildExtension(cpp_extension.BuildExtension):
         flags = [*self.compiler.compiler_so[1:], *macros, *cxx]
         # who builds in place will build again; who installs leaves nothing behind
         chosen = {"compiler": os.environ["CXX"], "flags": flags, "is_made": self.is_in_place}
-        headers = precompiled.headers(**chosen)
-        prepared.headers = headers.linked_into(self._folder(prepared))
+        headers = precompiled.headers(**chosen).linked_into(self._folder(prepared))
+        prepared.headers = headers
         manifest = prepared.manifest
         prepared.include_dirs = [*headers.include_dirs, *self._include_dirs(prepared)]
         prepared.generated = {"boxed": manifest.sources}
@@ -191,6 +191,7 @@ class BuildExtension(cpp_extension.BuildExtension):
         environs = shlex.split(os.environ.get("CXXFLAGS", ""))
         own = compilation.flags(self.platform, os.environ["CXX"])
         cxx = [*own, *by_compiler.get("cxx", ()), *environs]
+        compilation.refuse_other_threads(os.environ["CXX"], cxx)
         nvcc = [*self.platform.cuda_compile_flags, *by_compiler.get("nvcc", ())]
         return {"cxx": cxx, "nvcc": nvcc}
 
@@ -233,8 +234,12 @@ class BuildExtension(cpp_extension.BuildExtension):
         self, ext: OpLibrary, object_of: dict[str, str], vectors: list[str]
     ) -> None:
         """Build the object with the library's CUDA kernels for the host."""
+        given = os.environ["CXX"]
         with cuda_on_host.gcc() as compiler:
-            cxx = self._compile_flags(ext.described)["cxx"]
+            cxx = ext.extra_compile_args["cxx"]
+            if compiler != given:  # of the library's own flags what any compiler takes
+                own = compilation.flags(self.platform, compiler)
+                cxx = [*own, *cuda_on_host.common(cxx)]
             try:
                 kernels = cuda_on_host.prepare(ext.described, compiler, cxx)
             except cuda_on_host.TranslationError as error:
@@ -260,7 +265,9 @@ class BuildExtension(cpp_extension.BuildExtension):
         others = [path for path in ext.sources if path not in asking]
         cxx = [*ext.extra_compile_args["cxx"], *ext.headers.flags]
         made = self._compile(ext, others, ext.include_dirs) if others else {}
-        return made | self._compile(ext, asking, ext.include_dirs, cxx, "precompiled")
+        if asking:
+            made |= self._compile(ext, asking, ext.include_dirs, cxx, "precompiled")
+        return made
 
     def _compile(
         self,

@@ -25,6 +25,17 @@ _WARNING = re.compile(r"-W(?![alp],)")
 LESS_MEMORY = ("--param=ggc-min-heapsize=800000", "--param=ggc-min-expand=20")
 
 
+# Of Clang: -fopenmp=libgomp ignores pragmas.
+_OTHER_THREADS = frozenset(("-fopenmp", "-fopenmp=libomp", "-fopenmp=libiomp5"))
+# What a library has not to do fast is compiled so, in two thirds of the time.
+_FASTER_TO_COMPILE = {"-O2": "-O1", "-O3": "-O1"}
+
+
+def quickly(flags: Iterable[str]) -> list[str]:
+    """Return the flags by which what is compiled once is, for a library that has these."""
+    return [_FASTER_TO_COMPILE.get(flag, flag) for flag in flags]
+
+
 @functools.cache
 def _version(compiler: str) -> str:
     asked = [compiler, "--version"]
@@ -56,6 +67,16 @@ def python_link_flags(platform: Platform, compiler: str) -> list[str]:
     return [*platform.python_link_flags, *_own(platform, compiler).link]
 
 
+def refuse_other_threads(compiler: str, given: Iterable[str]) -> None:
+    """Stop where Clang would bring threads of its own beside torch's."""
+    if is_clang(compiler) and not _OTHER_THREADS.isdisjoint(given):
+        raise SystemExit(
+            f"error: with -fopenmp {compiler} uses LLVM's OpenMP beside torch's, which is GCC's "
+            "and answers omp_get_thread_num() for both: wrong values. Leave the flag out, "
+            "at::parallel_for runs on torch's threads without it, or compile with GCC"
+        )
+
+
 def _own(platform: Platform, compiler: str) -> CompilerFlags:
     return platform.clang if is_clang(compiler) else platform.gcc
 
@@ -84,6 +105,11 @@ class Compiler:
     @property
     def is_clang(self) -> bool:
         return is_clang(self.command[0])
+
+    @property
+    def quick(self) -> list[str]:
+        """The command, alike for all degrees of optimisation but none."""
+        return quickly(self.command)
 
     @property
     def text(self) -> str:

@@ -2,7 +2,7 @@
 """A library's CUDA kernels for the host: an object beside the library, in the build folder alone.
 
 Files are translated (cuda_translation) with the headers of the project that they include, and
-compiled by the library's own compiler with its flags, so that the machine in
+compiled by GCC, with the library's flags where that is its compiler, so that the machine in
 csrc/testing/cuda_on_host sees each access to memory. With them go the code that registers CUDA's
 kernels, here for the test device, and of the library's objects what both need. torch's headers for
 CUDA, which its CPU builds have as well, are translated once for a torch, and the machine is
@@ -88,7 +88,9 @@ def gcc() -> Iterator[str]:
     names = (environment.find_compiler(platforms.current()), "g++", "c++")
     found = next((name for name in names if shutil.which(name) and is_gcc(name)), None)
     if found is None:
-        raise RuntimeError(f"GCC alone compiles CUDA kernels for the host, and {names[0]} is not")
+        raise RuntimeError(
+            f"CUDA kernels are compiled for the host by GCC, which {names[0]} is not: install g++"
+        )
     os.environ["CXX"] = found
     try:
         yield found
@@ -134,13 +136,13 @@ def prepare(library: OpLibrary, compiler: str, flags: Iterable[str]) -> Kernels:
     return Kernels(
         sources=[*sources, *plain],
         include_dirs=[str(include), str(headers), *map(os.path.abspath, own)],
-        flags=[*flags, *_macros(nvcc), *_KERNEL_FLAGS],
+        flags=[*flags, *common(nvcc), *_KERNEL_FLAGS],
         runtime=_runtime(compiler, headers),
     )
 
 
-def _macros(flags: list[str]) -> list[str]:
-    """Of nvcc's flags what any compiler takes."""
+def common(flags: Iterable[str]) -> list[str]:
+    """Of another compiler's flags what any takes."""
     return [flag for flag in flags if flag.startswith(("-D", "-U", "-I"))]
 
 

@@ -27,6 +27,8 @@ def prepare(platform: Platform) -> None:
     if "CC" in os.environ:  # torch takes all words but the first for flags
         os.environ["CC"] = shlex.join(_without_wrapper(shlex.split(os.environ["CC"])))
     os.environ.setdefault("MAX_JOBS", str(default_jobs()))
+    # ccache keeps what was compiled with precompiled headers where it is told so
+    os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
     # the diagnosis reads the compiler's messages, so they must be the untranslated ones
     os.environ["LC_ALL"] = "C.UTF-8"
 

@@ -54,7 +54,8 @@ def _check_cpp_runtime(library: str, cpp_runtime: str, compiler: str) -> None:
         f"{os.path.basename(library)} was linked without {cpp_runtime}, the C++ runtime of torch. "
         "One of its own in the same process ends in crashes, of streams and locales for instance. "
         f"{compiler} links a static one, by itself or for -static-libstdc++ in LDFLAGS or "
-        "extra_link_args: take that away, or set CXX to another compiler"
+        "extra_link_args, or libc++ for -stdlib=libc++: take that away, or set CXX to another "
+        "compiler"
     )
 
 

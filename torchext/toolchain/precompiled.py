@@ -14,18 +14,23 @@ again at the end of every file.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import cache, csrc
 from .compilation import Compiler
 
 HEADER = "torchext/precompiled.h"
-_DIRECTIVE = re.compile(r"^[ \t]*(#[^\n]*\S)", re.MULTILINE)
+_KEPT = "headers-*"  # in the folder of a build
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_ASKING = re.compile(rf"\s*#\s*include\s*<{re.escape(HEADER)}>")
 
 
 @dataclass(frozen=True)
@@ -38,27 +43,43 @@ class Headers:
 
     def flags_for(self, compiler: Compiler) -> list[str]:
         """The flags of a source that asks, where another compiler command can read them."""
-        is_theirs = self.made_with is not None and self.made_with.command == compiler.command
+        is_theirs = self.made_with is not None and self.made_with.quick == compiler.quick
         return list(self.flags) if is_theirs else []
 
     def linked_into(self, folder: str) -> Headers:
         """The same, with a file in a build's folder, which the cache cannot forget."""
+        kept = Path(folder).absolute() / f"{_name(self)}.pch"
+        for old in kept.parent.glob(_KEPT):
+            if old != kept:
+                old.unlink()
         if not self.flags:
             return self
-        [option, path] = self.flags
-        kept = Path(folder).absolute() / f"{Path(path).parents[1].name}.pch"
-        if not kept.exists():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            for old in kept.parent.glob("headers-*.pch"):
-                old.unlink()
-            new = kept.with_suffix(".new")
-            new.unlink(missing_ok=True)
-            try:
-                os.link(path, new)
-            except OSError:  # on another file system
-                shutil.copy2(path, new)
-            new.rename(kept)
-        return Headers(self.include_dirs, (option, str(kept)), self.made_with)
+        try:
+            if not kept.exists():
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                _link(self.flags[1], kept)
+        except OSError as error:
+            _go_without(str(error))
+            return Headers()
+        return replace(self, flags=(self.flags[0], str(kept)))
+
+
+def _name(headers: Headers) -> str:
+    """The name of the entry in the cache."""
+    return Path(headers.flags[1]).parents[1].name if headers.flags else ""
+
+
+def _link(path: str, target: Path) -> None:
+    new = target.with_suffix(".new")
+    try:
+        os.link(path, new)
+    except OSError:  # on another file system
+        shutil.copy2(path, new)
+    new.rename(target)
+
+
+def _go_without(problem: str) -> None:
+    print(f"building without torch's headers of the cache: {problem}", file=sys.stderr, flush=True)
 
 
 def torch_headers() -> Path:
@@ -67,10 +88,9 @@ def torch_headers() -> Path:
 
 
 def is_asked_for(source: str) -> bool:
-    """Whether the first directive of a file includes the header that stands for them."""
+    """Whether a file first of all includes the header that stands for them."""
     with open(source, encoding="utf-8", errors="replace") as file:
-        first = _DIRECTIVE.search(file.read())
-    return first is not None and first[1] == f"#include <{HEADER}>"
+        return _ASKING.match(_COMMENT.sub(" ", file.read())) is not None
 
 
 def headers(compiler: str, flags: Iterable[str], is_made: bool = True) -> Headers:
@@ -82,25 +102,36 @@ def headers(compiler: str, flags: Iterable[str], is_made: bool = True) -> Header
     chosen = Compiler.with_flags(compiler, flags)
     if not (chosen.is_gcc or chosen.is_clang):
         return Headers()
+    source = torch_headers()
+    options = [f"-I{csrc.folder('include') / 'torchext' / 'replacements'}", "-x", "c++-header"]
+    if chosen.is_clang:
+        suffix = ".pch"  # without the time, so that ccache takes it for the same
+        options += ["-fpch-instantiate-templates", "-Xclang", "-fno-pch-timestamp"]
+    else:
+        # All that it keeps is written at the end, when garbage beside it would take a fourth more
+        # memory: GCC looks for it when there are 400 MB, and often from there.
+        suffix = ".gch"
+        options += ["--param=ggc-min-heapsize=400000", "--param=ggc-min-expand=10"]
 
     def make(folder: Path) -> list[str]:
-        header = folder / HEADER
+        header = folder / f"{HEADER}{suffix}"
         header.parent.mkdir()
-        if chosen.is_clang:
-            output, options = f"{header}.pch", ["-fpch-instantiate-templates"]
-        else:
-            # All that it keeps is written at the end, when garbage beside it would take a fourth
-            # more memory: GCC looks for it when there are 400 MB, and often from there.
-            output = f"{header}.gch"
-            options = ["--param=ggc-min-heapsize=400000", "--param=ggc-min-expand=10"]
-        read = chosen.compile(source, Path(output), [*options, "-x", "c++-header"])
-        return [str(source), *read]
+        return [str(source), *chosen.compile(source, header, options)]
 
-    source = torch_headers()
-    made_of = f"{chosen.text}{source}"
+    made_of = f"{chosen.text}{source}{options}"
     found = cache.shared("headers", "torch's headers", made_of, make, is_made)
     if found is None:
         return Headers()
     if chosen.is_clang:
-        return Headers(flags=("-include-pch", f"{found / HEADER}.pch"), made_with=chosen)
-    return Headers(include_dirs=(str(found),), made_with=chosen)
+        return _readable(Headers((), ("-include-pch", f"{found / HEADER}{suffix}"), chosen))
+    return Headers((str(found),), (), chosen)
+
+
+def _readable(made: Headers) -> Headers:
+    """None where Clang cannot read them, as those that -march=native made on another machine."""
+    with contextlib.suppress(subprocess.CalledProcessError):
+        command = [*made.made_with.command, *made.flags, "-w", "-fsyntax-only", "-x", "c++"]
+        subprocess.run([*command, os.devnull], check=True, capture_output=True)
+        return made
+    _go_without("Clang cannot read them on this machine")
+    return Headers()

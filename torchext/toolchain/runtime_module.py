@@ -29,7 +29,7 @@ def built() -> str:
         raise ImportError(f"{_needed()} cannot be compiled: {error}") from None
     given = shlex.split(os.environ.get("CXXFLAGS", ""))
     flags = ["-fPIC", "-DNDEBUG", *compilation.flags(platform, chosen), *given]
-    compiler = Compiler.with_flags(chosen, compiled_once.quickly(flags))
+    compiler = Compiler.with_flags(chosen, compilation.quickly(flags))
     link = [
         *compilation.python_link_flags(platform, chosen),
         *(f"-L{folder}" for folder in cpp_extension.library_paths("cpu")),

@@ -9,7 +9,6 @@
 
 // For GCC a file that needs none of these takes longer with them than one that does gains.
 #if defined(__clang__)
-#include <ATen/functorch/TensorWrapper.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/dynamo/compiled_autograd.h>
 #endif

@@ -3,11 +3,12 @@
 // For at::parallel_for torch's header has an OpenMP pragma, which Clang turns into calls of LLVM's
 // runtime: a second pool of threads beside torch's, and asking omp_get_num_threads(), which is
 // torch's, would have each of them do the whole range. Here Clang starts the threads of torch's own
-// runtime, GCC's, as GCC does for the pragma. Every other compiler reads torch's header.
+// runtime, GCC's, as GCC does for the pragma, with -fopenmp and without. Every other compiler reads
+// torch's header.
 #pragma once
 #pragma GCC system_header
 
-#if !defined(__clang__) || defined(_OPENMP) || defined(__CUDACC__) || !defined(__linux__)
+#if !defined(__clang__) || defined(__CUDACC__) || !defined(__linux__)
 #include_next <ATen/ParallelOpenMP.h>
 #else
 
