@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The instruction sets that kernels are compiled for, by ATen's names, and those of this machine."""
+"""The instruction sets that kernels are compiled for, as ATen calls them, and this machine's."""
 
 import torch
 

@@ -30,11 +30,15 @@ class _Unsaid(Exception):
     """A value that no sample can give."""
 
 
-def recorded_samples(sources: Iterable[Subject], wanted: Collection[str]) -> Recorded:
+def recorded_samples(sources: Sequence[Subject], wanted: Collection[str]) -> Recorded:
     """Run the operators of `sources`, and their derivatives, on their samples; return what those
-    among `wanted` were called with. Whatever a source raises is for its own checks to find."""
+    among `wanted` were called with. Whatever a source raises is for its own checks to find.
+
+    On the CPU as well: a device for which an expression has no kernel runs ATen's operators, and
+    calls none of its derivatives."""
     found: Recorded = {}
-    for subject in sources:
+    on_cpu = (Subject(s.facts) for s in sources if s.device.type != "cpu")
+    for subject in (*sources, *on_cpu):
         dtype = subject.wide_dtype
         with contextlib.suppress(Exception):  # as the operator likes
             calls = subject.calls(dtype)
