@@ -72,8 +72,9 @@ _LINUX = Platform(
     # -Wno-maybe-uninitialized: GCC is wrong about c10::SmallVector, in torch's own headers.
     gcc=CompilerFlags(("-fopenmp", "-Wno-maybe-uninitialized"), ("-fopenmp",)),
     # With -fopenmp it would take a runtime of its own; csrc/include/torchext/replacements has how
-    # at::parallel_for runs on torch's. It warns of functions whose type alone is of use.
-    clang=CompilerFlags(("-Wno-unneeded-internal-declaration",), ("-lgomp",)),
+    # at::parallel_for runs on torch's. It warns of functions whose type alone is of use, and of
+    # loops that it may run in any order (vectorize.h) and does not.
+    clang=CompilerFlags(("-Wno-unneeded-internal-declaration", "-Wno-pass-failed"), ("-lgomp",)),
     origin="$ORIGIN",
     cpp_runtime="libstdc++.so.6",
     torch_libraries=("c10", "torch", "torch_cpu"),

@@ -63,8 +63,8 @@ inline at::IntArrayRef as_argument(c10::SymIntArrayRef values) {
 }
 
 inline at::OptionalIntArrayRef as_argument(const at::OptionalSymIntArrayRef& values) {
-  return values.has_value() ? at::OptionalIntArrayRef(C10_AS_INTARRAYREF_SLOW(*values))
-                            : at::OptionalIntArrayRef();
+  using Found = std::optional<at::IntArrayRef>;
+  return values.has_value() ? Found(as_argument(*values)) : Found();
 }
 
 namespace structured {
