@@ -2,7 +2,7 @@
 """Results do not depend on how arguments lie in memory; pointwise results have torch's strides."""
 
 import torch
-from cases import assert_same_results, over_operators_and, run
+from cases import assert_within_rounding, over_operators_and, run
 from layouts import LAYOUTS, in_layout
 
 DTYPES = (torch.float32, torch.bfloat16)
@@ -40,10 +40,11 @@ def calls_in_layout(sample, layout, dtype):
 
 @over_operators_and("layout", _layouts_of)
 def test_result_does_not_depend_on_the_layout(sample, layout):
-    for dtype in set(DTYPES).intersection(sample.dtypes):
+    for dtype in filter(sample.dtypes.__contains__, DTYPES):
         for call in calls_in_layout(sample, layout.layout, dtype):
             contiguous = call.map_tensors(lambda t: t.clone(memory_format=torch.contiguous_format))
-            assert_same_results(run(sample, call), sample.expected(contiguous))
+            # a row of equal numbers has a gradient in which large ones cancel
+            assert_within_rounding(sample, contiguous, run(sample, call))
 
 
 @over_operators_and("layout", _layouts_of, lambda sample: sample.is_pointwise)
