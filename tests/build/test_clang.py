@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cpu_capabilities import ON_THIS_MACHINE
-from sample_project import COMMAND, Build, Project, python, run
+from sample_project import COMMAND, ROOT, Build, Project, python, run
 
 CLANG = "clang++"
 pytestmark = pytest.mark.skipif(not shutil.which(CLANG), reason="there is no clang++")
@@ -188,3 +188,23 @@ def expressions(tmp_path_factory) -> Path:
     assert made.status == 0, made.text
     assert "warning" not in made.text
     return folder
+
+
+_ON_HOST = """\
+import torch, torchext
+from torchext.testing import cuda_on_host
+ops = torchext.load_library("negation_library.so")
+device = cuda_on_host.load("negation_library", ".")
+x = torch.randn(70)
+print(torch.equal(ops.doubled(x.to(device)).cpu(), ops.doubled(x)))
+"""
+
+
+def test_cuda_kernels_for_the_host_are_gccs(tmp_path):
+    folder = tmp_path / "negation"
+    shutil.copytree(ROOT / "tests" / "cuda_on_host" / "negation", folder)
+    chosen = {"CXX": CLANG, "CXXFLAGS": "-O0 -fcolor-diagnostics -Rpass=none"}  # Clang's alone
+    made = run(COMMAND, folder, TORCHEXT_CUDA_ON_HOST="1", **chosen)
+    assert made.status == 0, made.text
+    said = run([sys.executable, "-W", "ignore", "-c", _ON_HOST], folder, **chosen)
+    assert said.text.splitlines()[-1] == "True", said.text

@@ -84,18 +84,25 @@ def gcc() -> Iterator[str]:
 
     RuntimeError where there is none.
     """
-    given = os.environ.get("CXX")
     names = (environment.find_compiler(platforms.current()), "g++", "c++")
     found = next((name for name in names if shutil.which(name) and is_gcc(name)), None)
     if found is None:
         raise RuntimeError(
             f"CUDA kernels are compiled for the host by GCC, which {names[0]} is not: install g++"
         )
-    os.environ["CXX"] = found
+    chosen = {"CXX": found}
+    if found != names[0] and "CXXFLAGS" in os.environ:  # which are those of another compiler
+        chosen["CXXFLAGS"] = shlex.join(common(shlex.split(os.environ["CXXFLAGS"])))
+    given = {name: os.environ.get(name) for name in chosen}
+    os.environ.update(chosen)
     try:
         yield found
     finally:
-        os.environ.pop("CXX") if given is None else os.environ.update(CXX=given)
+        for name, value in given.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @dataclass(frozen=True)
