@@ -26,14 +26,23 @@ def build_and_load(sources: Path, library: str, **variables: str):
 def by_clang() -> dict[str, str]:
     """The variables with which Clang builds what is large, in less than half the time.
 
-    None where there is no clang++, where another compiler or its flags are chosen, and for a CUDA
-    build of torch, which takes few versions of it.
+    None where there is no clang++ that finds GCC's library, where another compiler or its flags are
+    chosen, and for a CUDA build of torch, which takes few versions of it.
     """
     import torch
 
     is_chosen = {"CXX", "CXXFLAGS"} & os.environ.keys()
-    is_possible = shutil.which("clang++") and torch.version.cuda is None and not is_chosen
+    is_possible = torch.version.cuda is None and not is_chosen and _clang_links()
     return {"CXX": "clang++"} if is_possible else {}
+
+
+def _clang_links() -> bool:
+    if not shutil.which("clang++"):
+        return False
+    command = ["clang++", "-std=c++20", "-x", "c++", "-", "-lgomp", "-o", os.devnull]
+    source = "#include <vector>\nint main() { return std::vector<int>(1).front(); }\n"
+    done = subprocess.run(command, check=False, input=source, text=True, capture_output=True)
+    return done.returncode == 0
 
 
 def build(sources: Path, **variables: str) -> Path:
