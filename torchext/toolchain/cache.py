@@ -59,8 +59,13 @@ def shared(
         problem = str(error)
     except subprocess.CalledProcessError as error:
         problem = error.stderr.strip() or str(error)
-    print(f"building without {what} of the cache: {problem}", file=sys.stderr, flush=True)
+    say_without(what, problem)
     return None
+
+
+def say_without(what: str, problem: str) -> None:
+    """Say that a build does without what the cache has, and why."""
+    print(f"building without {what} of the cache: {problem}", file=sys.stderr, flush=True)
 
 
 def find(kind: str, made_of: str) -> Path | None:

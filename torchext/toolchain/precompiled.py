@@ -19,7 +19,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from . import cache, csrc
 from .compilation import Compiler
 
 HEADER = "torchext/precompiled.h"
+_WHAT = "torch's headers"
 _KEPT = "headers-*"  # in the folder of a build
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ASKING = re.compile(rf"\s*#\s*include\s*<{re.escape(HEADER)}>")
@@ -59,7 +59,7 @@ class Headers:
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 _link(self.flags[1], kept)
         except OSError as error:
-            _go_without(str(error))
+            cache.say_without(_WHAT, str(error))
             return Headers()
         return replace(self, flags=(self.flags[0], str(kept)))
 
@@ -76,10 +76,6 @@ def _link(path: str, target: Path) -> None:
     except OSError:  # on another file system
         shutil.copy2(path, new)
     new.rename(target)
-
-
-def _go_without(problem: str) -> None:
-    print(f"building without torch's headers of the cache: {problem}", file=sys.stderr, flush=True)
 
 
 def torch_headers() -> Path:
@@ -119,7 +115,7 @@ def headers(compiler: str, flags: Iterable[str], is_made: bool = True) -> Header
         return [str(source), *chosen.compile(source, header, options)]
 
     made_of = f"{chosen.text}{source}{options}"
-    found = cache.shared("headers", "torch's headers", made_of, make, is_made)
+    found = cache.shared("headers", _WHAT, made_of, make, is_made)
     if found is None:
         return Headers()
     if chosen.is_clang:
@@ -133,5 +129,5 @@ def _readable(made: Headers) -> Headers:
         command = [*made.made_with.command, *made.flags, "-w", "-fsyntax-only", "-x", "c++"]
         subprocess.run([*command, os.devnull], check=True, capture_output=True)
         return made
-    _go_without("Clang cannot read them on this machine")
+    cache.say_without(_WHAT, "Clang cannot read them on this machine")
     return Headers()
