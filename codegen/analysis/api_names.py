@@ -9,7 +9,7 @@ from collections import Counter
 from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
 from ..cpp.signatures import Parameter, Signature
-from ..plan.library import OperatorPlan
+from ..plan.library import ApiPlan, OperatorPlan
 from .argument_checks import repeated_numbers
 from .signatures import signature_of
 
@@ -30,7 +30,7 @@ def with_api(plans: list[OperatorPlan]) -> list[OperatorPlan]:
     return [_with_name(p, names, apis[p.handle]) if p.handle in apis else p for p in plans]
 
 
-def _with_name(plan: OperatorPlan, names: dict[str, str], api: Signature) -> OperatorPlan:
+def _with_name(plan: OperatorPlan, names: dict[str, str], signature: Signature) -> OperatorPlan:
     """The plan with its function's name, and that which ATen gives to one that takes SymInt."""
     name = names[plan.handle]
     types = {type_.name for a in plan.operator.func.arguments for type_ in a.type.walk()}
@@ -38,9 +38,7 @@ def _with_name(plan: OperatorPlan, names: dict[str, str], api: Signature) -> Ope
     has_twin = "SymInt" in types and twin not in names.values()
     return dataclasses.replace(
         plan,
-        api_name=cpp_names.identifier(name),
-        symint_api_name=twin if has_twin else None,
-        api=api,
+        api=ApiPlan(cpp_names.identifier(name), twin if has_twin else None, signature),
         repeated=tuple(repeated_numbers(plan.operator)),
     )
 

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ..cpp import types as cpp_types
 from ..errors import Errors, did_you_mean
-from ..plan.autograd import AutogradPlan, Views
+from ..plan.autograd import AUTOGRAD, Autograd, Recording, Unrecorded, Views
 from ..plan.calls import DeclaredForm
 from ..schema.schema import Argument, OperatorName, Return, Schema
 from ..spec.model import NON_DIFFERENTIABLE, Beside, Derivative, Formula, Operator
@@ -24,6 +24,8 @@ from .recording import kernel_plan
 
 _COMPOSITE_IMPLICIT = {"CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor"}
 _DEFAULT = "Default"
+# how autograd sees the views of what these kernels run
+_VIEWS = {Unrecorded.NOT_IMPLEMENTED: Views.REFUSED, Unrecorded.IGNORED: Views.IGNORED}
 
 
 class AutogradAnalysis:
@@ -71,7 +73,7 @@ class AutogradAnalysis:
         """Whether the operator can have formulas and the entry names its very schema."""
         message = hint = None
         func = operator.func
-        keys = {entry.key for entry in operator.dispatch or ()}
+        keys = _keys(operator)
         given = dataclasses.replace(derivative.name, name=func.name)
         if str(given) != str(func):
             message, hint = "the schema differs from the operator's", f"it is {func}"
@@ -109,25 +111,37 @@ class AutogradAnalysis:
             self.errors.add(derivative.location, message, hint)
         return message is None
 
-    def plan(self, operator: Operator) -> AutogradPlan:
-        """What stands on the operator's Autograd key."""
-        keys = {entry.key for entry in operator.dispatch or ()}
-        if is_composite_implicit(operator) or operator.manual_kernel_registration:
-            return AutogradPlan()
+    def kernels(self, operator: Operator) -> tuple[tuple[str, Autograd], ...]:
+        """What stands on the operator's autograd keys, first on that of all devices."""
+        kernel = self._kernel(operator)
+        return ((AUTOGRAD, kernel), *self._by_key(operator)) if kernel else self._by_key(operator)
+
+    def tracked(
+        self, operator: Operator, kernels: tuple[tuple[str, Autograd], ...]
+    ) -> Views | None:
+        """How autograd sees what an operator with these kernels writes to or returns a view of;
+        None where nothing is tracked, or what the operator is made of is."""
+        kernel = dict(kernels).get(AUTOGRAD)
+        is_by_others = _is_left_alone(operator) or isinstance(kernel, DeclaredForm)
+        func = operator.func
+        if is_by_others or not func.has_aliases or "ADInplaceOrView" in _keys(operator):
+            return None
+        if not func.is_view:
+            return Views.NONE
+        return _VIEWS[kernel] if isinstance(kernel, Unrecorded) else Views.DIFFERENTIABLE
+
+    def _kernel(self, operator: Operator) -> Autograd | None:
+        """What stands on the key Autograd; None: nothing, or the author's own kernel."""
+        if _is_left_alone(operator) or AUTOGRAD in _keys(operator):
+            return None
         if _is_made_of_others(operator):
             form = "scatter" if operator.beside is Beside.SCATTER else "view_copy"
-            parts = DeclaredForm(f"{form}_by_parts", operator.origin.name, "view_forms")
-            return AutogradPlan(parts=parts)
+            return DeclaredForm(f"{form}_by_parts", operator.origin.name, "view_forms")
         if self._differentiates_on_copies(operator):
-            return AutogradPlan(parts=DeclaredForm("functional_form_of", operator.origin.name))
-        found = AutogradPlan() if "Autograd" in keys else self._by_formulas(operator, _DEFAULT)
-        found = found or _without_formulas(operator)
-        has_aliases = bool(operator.func.mutated or operator.func.is_view)
-        if "ADInplaceOrView" in keys or not has_aliases:
-            return found
-        return dataclasses.replace(found, tracks_aliases=_views(operator, found))
+            return DeclaredForm("functional_form_of", operator.origin.name)
+        return self._by_formulas(operator, _DEFAULT) or _without_formulas(operator)
 
-    def by_key(self, operator: Operator) -> tuple[tuple[str, AutogradPlan], ...]:
+    def _by_key(self, operator: Operator) -> tuple[tuple[str, Autograd], ...]:
         """What stands on other autograd keys that have formulas of their own."""
         source = self._source(operator)
         if source is None:
@@ -168,7 +182,7 @@ class AutogradAnalysis:
         found = self.forms.replacing(operator)
         return found.name if found and found.name in self.derivatives else None
 
-    def _by_formulas(self, operator: Operator, key: str) -> AutogradPlan | None:
+    def _by_formulas(self, operator: Operator, key: str) -> Recording | Unrecorded | None:
         """The plan that the formulas of a key give; None where there are none for it."""
         source = self._source(operator)
         if source is None or key not in dict(self.derivatives[source].dispatch):
@@ -210,17 +224,18 @@ def is_composite_implicit(operator: Operator) -> bool:
         return False
     if operator.dispatch is None:
         return True
-    keys = {entry.key for entry in operator.dispatch}
+    keys = _keys(operator)
     return "CompositeImplicitAutograd" in keys and keys <= _COMPOSITE_IMPLICIT
 
 
-def _without_formulas(operator: Operator) -> AutogradPlan:
-    """The plan of an operator that no entry differentiates."""
+def _without_formulas(operator: Operator) -> Unrecorded | None:
+    """The kernel of an operator that no entry differentiates."""
     func = operator.func
     takes = any(a.type.is_tensor_like for a in func.arguments)
     gives = bool(func.mutated) or any(r.type.is_tensor_like for r in func.returns)
-    loses = gives and operator.differentiable
-    return AutogradPlan(is_not_implemented=takes and loses, is_ignored=takes and not loses)
+    if not takes:
+        return None
+    return Unrecorded.NOT_IMPLEMENTED if gives and operator.differentiable else Unrecorded.IGNORED
 
 
 def _is_made_of_others(operator: Operator) -> bool:
@@ -229,18 +244,19 @@ def _is_made_of_others(operator: Operator) -> bool:
     return origin is not None and origin.func.is_view and not func.mutated
 
 
-def _views(operator: Operator, plan: AutogradPlan) -> Views:
-    """How autograd sees the views that an operator with this plan returns."""
-    if not operator.func.is_view:
-        return Views.NONE
-    if plan.is_not_implemented:
-        return Views.REFUSED
-    return Views.IGNORED if plan.is_ignored else Views.DIFFERENTIABLE
+def _keys(operator: Operator) -> set[str]:
+    """The dispatch keys that the entry has kernels for."""
+    return {entry.key for entry in operator.dispatch or ()}
+
+
+def _is_left_alone(operator: Operator) -> bool:
+    """Whether nothing is to stand on its autograd keys."""
+    return is_composite_implicit(operator) or operator.manual_kernel_registration
 
 
 def _autograd_key(key: str) -> str:
     """The dispatch key that the formulas of a block stand on."""
-    return "Autograd" if key == _DEFAULT else key
+    return AUTOGRAD if key == _DEFAULT else key
 
 
 def _has_gradient(operator: Operator, formulas: tuple[Formula, ...]) -> bool:

@@ -21,7 +21,7 @@ from ..formula.reading import read
 from ..formula.torch_functions import TorchFunctions
 from ..fused.entries import Expressions
 from ..fused.operators import lowered
-from ..plan.autograd import AutogradPlan
+from ..plan.autograd import AUTOGRAD, Unrecorded
 from ..plan.fused import FusedPlan
 from ..plan.kernels import KernelPlan
 from ..plan.library import BatchingRule, OperatorPlan, Plan
@@ -119,7 +119,7 @@ class _OwnOperators:
         kernels = kernels_of(self.namespace, operator, structured, self.forms, self.errors)
         if self.has_private and not operator.name.is_private:
             kernels = speaking(kernels)
-        autograd = self.autograd.plan(operator)
+        autograd = self.autograd.kernels(operator)
         return OperatorPlan(
             operator=operator,
             group=group,
@@ -127,17 +127,17 @@ class _OwnOperators:
             tags=self._tags(operator, kernels),
             handle=cpp_names.handle_name(operator.name.identifier),
             signature=signature_of(operator),
-            api_name=None,
-            api=None,
             kernels=kernels,
             autograd=autograd,
-            autograd_by_key=self.autograd.by_key(operator),
+            tracked=self.autograd.tracked(operator, autograd),
             structured=self.structured.plan(operator),
             rule=rule_plan(self.namespace, operator, self.errors),
             fused=self._fused(operator, kernels),
             traced=self.forms.traced(operator),
             traced_view=self.forms.traced_view(operator),
-            batching=self._batching(operator, structured, kernels, autograd),
+            batching=self._batching(
+                operator, structured, kernels, (AUTOGRAD, Unrecorded.IGNORED) in autograd
+            ),
             form_of=self.forms.compared_with(operator),
             samples=self.samples.samples(operator),
         )
@@ -168,7 +168,7 @@ class _OwnOperators:
         operator: Operator,
         group: Group | None,
         kernels: Iterable[KernelPlan],
-        autograd: AutogradPlan,
+        is_ignored: bool,  # by autograd
     ) -> BatchingRule | None:
         """How the operator serves a batch of torch.vmap."""
         rule = batching_rule(operator, group, self.forms.batched(operator), self.errors)
@@ -178,7 +178,7 @@ class _OwnOperators:
         forms = (operator, operator.origin, self.functional.of(operator))
         draws = any(form.draws_numbers for form in forms if form)
         keys = {kernel.key for kernel in kernels}
-        return served(operator, rule, keys, draws, autograd.is_ignored)
+        return served(operator, rule, keys, draws, is_ignored)
 
 
 def _shard_count(operators: int) -> int:

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from ..cpp import names as cpp_names
 from ..errors import Errors
-from ..plan.autograd import AutogradPlan
 from ..plan.library import OperatorPlan, OverridePlan
 from ..spec.dispatch_keys import BACKEND_KEYS, FUNCTIONALITIES
 from ..spec.keys import spec_keys
@@ -39,10 +38,7 @@ def plan_override(
         tags=(),
         handle=cpp_names.handle_name(identifier),
         signature=None,
-        api_name=None,
-        api=None,
         kernels=named_kernels(namespace, operator, errors),
-        autograd=AutogradPlan(),
         override=OverridePlan(operator.name.namespace, _covers(operator)),
     )
 

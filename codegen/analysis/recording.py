@@ -12,15 +12,18 @@ from collections.abc import Iterable, Iterator
 from ..cpp import names as cpp_names
 from ..formula.scope import FormulaScope
 from ..plan.autograd import (
-    AutogradPlan,
     EdgeTo,
     NodePlan,
+    Overwritten,
+    Recording,
+    Refused,
     SavedFrom,
     SavedKind,
     SavedPlan,
     SaveStep,
     TangentPlan,
     Tensors,
+    Unrecorded,
 )
 from ..schema.schema import Argument
 from ..spec.model import Operator
@@ -37,7 +40,7 @@ _NO_GRADIENT = "a tangent without a gradient: no argument is differentiable"
 
 def kernel_plan(
     namespace: str, operator: Operator, entry: NodeAnalysis, node_name: str | None
-) -> AutogradPlan:
+) -> Recording | Unrecorded:
     """The plan for one operator that an entry's formulas differentiate; errors are noted."""
     scope, errors = entry.scope, entry.errors
     owns = scope.operator is operator
@@ -45,40 +48,54 @@ def kernel_plan(
         formulas = (*entry.backward, *entry.forward)
         names = tuple(r.name for r in entry.scope.results)
         scope = FormulaScope(namespace, operator, entry.derivative, formulas, errors, names)
-    undeclared = _undeclared(scope, entry)
     _check_written(scope, entry)
     if entry.forward and not entry.with_gradient:
         errors.add(entry.forward[0].location, _NO_GRADIENT)
     if node_name is None or not scope.flow:
-        loses = bool(undeclared and scope.flow)
-        return AutogradPlan(is_not_implemented=loses, is_ignored=not loses)
+        return (
+            Unrecorded.NOT_IMPLEMENTED
+            if scope.flow and _undeclared(scope, entry)
+            else Unrecorded.IGNORED
+        )
     node = entry.node(node_name)
     handle = cpp_names.handle_name(operator.name.identifier)
     analysis = TangentAnalysis(namespace, handle, scope, entry, errors)
     tangents = analysis.plan()
     _check_locals(scope, entry, node, tangents)
-    return AutogradPlan(
+    return Recording(
         node=node,
         owns_node=owns,
-        without_formula=_tensors(a for a in undeclared if not _is_exempt(operator, a)),
-        without_tangent=_tensors(undeclared if tangents else _without_tangent(scope, entry)),
         tensors=_tensor_parameters(scope),
         may_share=_MAY_SHARE in operator.tags,
+        has_aliases=operator.func.has_aliases,
         results=scope.results,
         edges=_edges(scope, entry, node),
         watched=_watched(scope, entry),
         saves=tuple(_saves(scope, node, after=False)),
         saves_after=tuple(_saves(scope, node, after=True)),
         tangents=tangents,
-        has_aliases=bool(operator.func.mutated) or operator.func.is_view,
-        not_views=tuple(r.written for r in scope.flow if r.written and len(scope.flow) > 1),
-        apart=_written_apart(scope),
-        not_complex=() if operator.complex_autograd else _new_tensors(scope),
-        originals=_originals(scope, node, tangents),
-        reads=tuple(sorted(analysis.reads)),
-        overwritten=tuple(scope.parameter(a.name) for a in operator.func.mutated),
-        asides=_asides(scope, node),
+        refused=_refused(scope, entry, tangents),
+        overwritten=Overwritten(
+            parameters=tuple(scope.parameter(a.name) for a in operator.func.mutated),
+            originals=_originals(scope, node, tangents),
+            asides=_asides(scope, node),
+            read=tuple(sorted(analysis.reads)),
+        ),
         calls=analysis.calls(),
+    )
+
+
+def _refused(
+    scope: FormulaScope, entry: NodeAnalysis, tangents: tuple[TangentPlan, ...]
+) -> Refused:
+    """With what a call that records is refused."""
+    operator, undeclared = scope.operator, _undeclared(scope, entry)
+    return Refused(
+        without_formula=_tensors(a for a in undeclared if not _is_exempt(operator, a)),
+        without_tangent=_tensors(undeclared if tangents else _without_tangent(scope, entry)),
+        views=tuple(r.written for r in scope.flow if r.written and len(scope.flow) > 1),
+        shared=_written_apart(scope),
+        complex=() if operator.complex_autograd else _new_tensors(scope),
     )
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from ..cpp.template import fill
 from ..output import File, banner, own_includes
-from ..plan.autograd import AutogradPlan
+from ..plan.autograd import Autograd, Recording, Unrecorded
+from ..plan.calls import DeclaredForm
 from ..plan.library import OperatorPlan, Plan
 from .spelling.autograd import kernel
 from .spelling.forms import form_text
@@ -46,6 +47,11 @@ $impls
 
 _USING = ["using namespace at;", "using namespace torchext::derivatives;"]
 
+_UNRECORDED = {
+    Unrecorded.NOT_IMPLEMENTED: "autograd_not_implemented()",
+    Unrecorded.IGNORED: "autograd_ignored()",
+}
+
 _FORMULA_INCLUDES = ["#include <ATen/Functions.h>", "#include <torchext/derivative_helpers.h>"]
 
 
@@ -56,7 +62,7 @@ def emit(plan: Plan) -> Iterator[File]:
         registrations = list(_registrations(plan, shard))
         if not registrations:
             continue
-        keyed = [(op, key, a) for op in shard for key, a in _plans(op) if a.node]
+        keyed = [(op, key, a) for op in shard for key, a in op.recordings]
         evaluates = any(a.evaluates for _, _, a in keyed)
         kernels = [kernel(plan.namespace, op, key, a) for op, key, a in keyed]
         text = fill(
@@ -74,25 +80,21 @@ def emit(plan: Plan) -> Iterator[File]:
 
 def _runtime(shard: list[OperatorPlan]) -> Iterator[str]:
     """The headers of the kernels that are there once for all operators."""
-    for header in sorted({op.autograd.parts.header for op in shard if op.autograd.parts}):
+    forms = (op.on_autograd for op in shard if isinstance(op.on_autograd, DeclaredForm))
+    for header in sorted({form.header for form in forms}):
         yield f"#include <torchext/generated/{header}.h>"
-    if any(op.repeated and any(a.node for _, a in _plans(op)) for op in shard):
+    if any(op.repeated and op.recordings for op in shard):
         yield "#include <torchext/generated/fixed_list.h>"
     if any(op.is_traced_on_copies for op in shard):
         yield "#include <torchext/generated/functionalization.h>"
-    if any(op.autograd.tracks_aliases for op in shard):
+    if any(op.tracked for op in shard):
         yield "#include <torchext/generated/views.h>"
-
-
-def _plans(op: OperatorPlan) -> Iterator[tuple[str, AutogradPlan]]:
-    yield "Autograd", op.autograd
-    yield from op.autograd_by_key
 
 
 def _includes(
     plan: Plan,
     index: int,
-    keyed: list[tuple[OperatorPlan, str, AutogradPlan]],
+    keyed: list[tuple[OperatorPlan, str, Recording]],
     evaluates: bool,
 ) -> list[str]:
     """The nodes and operators of the shard, and what its formulas call."""
@@ -110,12 +112,11 @@ def _registrations(plan: Plan, shard: list[OperatorPlan]) -> Iterator[str]:
     """One registration for each key that an operator has a kernel on."""
     by_key: dict[str, list[str]] = {}
     for op in shard:
-        for key, autograd in _plans(op):
-            impl = _impl(plan.namespace, op, key, autograd)
-            if impl:
-                by_key.setdefault(key, []).append(impl)
+        for key, found in op.autograd:
+            function = _function(plan.namespace, op, key, found)
+            by_key.setdefault(key, []).append(f'  m.impl("{op.operator.name}", {function});')
     for op in shard:
-        if op.autograd.tracks_aliases:
+        if op.tracked:
             by_key.setdefault("ADInplaceOrView", []).append(_tracking(plan.namespace, op))
     for key, impls in by_key.items():
         yield fill(_REGISTRATION, key=key, impls=impls)
@@ -125,17 +126,14 @@ def _tracking(namespace: str, op: OperatorPlan) -> str:
     if op.is_traced_on_copies:
         form = dataclasses.replace(op.traced, function="traced_on_copies")
         return f'  m.impl("{op.operator.name}", {form_text(namespace, form)});'
-    views = op.autograd.tracks_aliases
-    return f'  m.impl("{op.operator.name}", tracked_aliases(Views::{views.value}));'
+    return f'  m.impl("{op.operator.name}", tracked_aliases(Views::{op.tracked.value}));'
 
 
-def _impl(namespace: str, op: OperatorPlan, key: str, plan: AutogradPlan) -> str | None:
-    if plan.parts:
-        return f'  m.impl("{op.operator.name}", {form_text(namespace, plan.parts)});'
-    if plan.node:
-        return f'  m.impl("{op.operator.name}", &{key.lower()}_{op.handle});'
-    if plan.is_ignored:
-        return f'  m.impl("{op.operator.name}", autograd_ignored());'
-    if plan.is_not_implemented:
-        return f'  m.impl("{op.operator.name}", autograd_not_implemented());'
-    return None
+def _function(namespace: str, op: OperatorPlan, key: str, kernel: Autograd) -> str:
+    """The value that is registered for the key."""
+    match kernel:
+        case Recording():
+            return f"&{key.lower()}_{op.handle}"
+        case Unrecorded():
+            return _UNRECORDED[kernel]
+    return form_text(namespace, kernel)

@@ -10,7 +10,9 @@ from typing import Any
 
 from ..cpp.template import fill
 from ..output import File
-from ..plan.library import AutogradPlan, OperatorPlan, Plan
+from ..plan.autograd import AUTOGRAD, Recording, Unrecorded
+from ..plan.calls import DeclaredForm
+from ..plan.library import OperatorPlan, Plan
 from ..spec.dtypes import torch_name
 
 _TABLE = """
@@ -40,6 +42,7 @@ def emit(plan: Plan) -> Iterator[File]:
 
 def _operator(op: OperatorPlan) -> dict[str, Any]:
     entry = op.operator
+    recording = dict(op.recordings).get(AUTOGRAD)
     return {
         "name": str(entry.name),
         "schema": op.schema,
@@ -47,13 +50,14 @@ def _operator(op: OperatorPlan) -> dict[str, Any]:
         "functional": str(op.form_of) if op.form_of else None,
         "composite": any(k.key.startswith("CompositeImplicit") for k in op.kernels),
         "cpu_fallback": [kernel.key for kernel in op.kernels if kernel.falls_back],
-        "gradients": _gradients(op.autograd),
-        "refuses_gradients": op.autograd.is_not_implemented,
-        "own_autograd": bool(op.autograd_by_key or op.autograd.parts)
+        "gradients": _gradients(recording) if recording else [],
+        "refuses_gradients": op.on_autograd is Unrecorded.NOT_IMPLEMENTED,
+        "own_autograd": isinstance(op.on_autograd, DeclaredForm)
+        or any(key != AUTOGRAD for key, _ in op.autograd)
         or any(kernel.key.startswith("Autograd") for kernel in op.kernels),
         "shape_rule": any(bool(k.structured) for k in op.kernels if k.key == "Meta"),
         "dynamic_sizes": bool(op.rule and op.rule.is_dynamic),
-        "tangents": bool(op.autograd.tangents),
+        "tangents": bool(recording and recording.tangents),
         "autocast": entry.autocast,
         "dtypes": {
             kernel.key: {c.argument: [*map(torch_name, c.dtypes)] for c in kernel.dtype_checks}
@@ -64,9 +68,7 @@ def _operator(op: OperatorPlan) -> dict[str, Any]:
     }
 
 
-def _gradients(autograd: AutogradPlan) -> list[str]:
+def _gradients(recording: Recording) -> list[str]:
     """The arguments that gradients flow to: not those whose formula says that there is none."""
-    if autograd.node is None:
-        return []
-    missing = {i for f in autograd.node.gradients if f.is_missing for i in f.edges}
-    return [e.argument for i, e in enumerate(autograd.node.edges) if i not in missing]
+    missing = {i for f in recording.node.gradients if f.is_missing for i in f.edges}
+    return [e.argument for i, e in enumerate(recording.node.edges) if i not in missing]

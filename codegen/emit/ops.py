@@ -112,7 +112,12 @@ def _api(namespace: str, operators: list[OperatorPlan]) -> str | list[str]:
     """The functions of the C++ API; nothing where all of a group are written by hand."""
     if not operators:
         return []
-    functions = _joined(_function(namespace, *named) for op in operators for named in _names(op))
+    functions = _joined(
+        _function(namespace, op, op.api.signature.prototype(name, defaults=True))
+        for op in operators
+        if op.api
+        for name in op.api.names
+    )
     return fill(_API, namespace=namespace, functions=functions).rstrip()
 
 
@@ -133,18 +138,13 @@ def _handle(namespace: str, op: OperatorPlan, signature: Signature) -> str:
     )
 
 
-def _names(op: OperatorPlan) -> Iterator[tuple[OperatorPlan, str]]:
-    """The operator with each of its names."""
-    yield from ((op, name) for name in (op.api_name, op.symint_api_name) if name is not None)
-
-
-def _function(namespace: str, op: OperatorPlan, name: str) -> str:
+def _function(namespace: str, op: OperatorPlan, prototype: str) -> str:
     doc = op.operator.doc.strip() or f"{op.schema}"
     return fill(
         _FUNCTION,
         namespace=namespace,
         doc=[_comment(line) for line in doc.splitlines()],
-        prototype=op.api.prototype(name, defaults=True),
+        prototype=prototype,
         handle=op.handle,
         arguments=", ".join(passed(p.name, op.repeated) for p in op.signature.parameters),
     )

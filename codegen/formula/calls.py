@@ -50,12 +50,12 @@ class CallChecks:
         self.operators: dict[str, str] = {}  # by the kernels that they run
         self.without_function: set[str] = set()
         for plan in plans:
-            if not plan.api_name:
+            if plan.api is None:
                 self.without_function.add(plan.operator.name.base)
-            if plan.api_name and plan.api:
-                self.functions.setdefault(plan.api_name, []).append(plan.api)
-                for kernel in filter(None, (kernel.function for kernel in plan.kernels)):
-                    self.operators.setdefault(kernel, f"{namespace}::{plan.api_name}")
+                continue
+            self.functions.setdefault(plan.api.name, []).append(plan.api.signature)
+            for kernel in filter(None, (kernel.function for kernel in plan.kernels)):
+                self.operators.setdefault(kernel, f"{namespace}::{plan.api.name}")
 
     def check(self, derivatives: Iterable[Derivative]) -> None:
         """Every formula of every entry."""

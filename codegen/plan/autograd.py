@@ -206,36 +206,58 @@ class Views(enum.Enum):
 
 
 @dataclass(frozen=True)
-class AutogradPlan:
-    """What stands on one autograd key of one operator."""
+class Refused:
+    """Arguments and results with which a call that records is refused."""
 
-    node: NodePlan | None = None  # the generated kernel records this node
-    owns_node: bool = False  # its class is generated with this operator
-    is_not_implemented: bool = False  # the kernel that names the operator on backward
-    is_ignored: bool = False  # the kernel that runs the operator without recording anything
-    tracks_aliases: Views | None = None  # version counters and views, on ADInplaceOrView
-    parts: DeclaredForm | None = None  # it differentiates through the operators that it is made of
-    without_formula: tuple[Tensors, ...] = ()  # arguments that must not require grad
-    without_tangent: tuple[Tensors, ...] = ()  # those that must not have a tangent
-    tensors: tuple[str, ...] = ()  # parameters that hold tensors; no new result may be one of them
-    may_share: bool = False  # new results may share memory with arguments, as a tag says
-    results: tuple[ResultPlan, ...] = ()
-    edges: tuple[tuple[str, EdgeTo], ...] = ()  # parameters that the node's gradients are of
-    watched: tuple[str, ...] = ()  # recorded only if one of these parameters requires grad
-    saves: tuple[SaveStep, ...] = ()  # before the kernel runs
-    saves_after: tuple[SaveStep, ...] = ()
-    tangents: tuple[TangentPlan, ...] = ()
-    has_aliases: bool = False  # the operator writes to arguments, or returns views of them
-    not_views: tuple[str, ...] = ()  # written parameters that must not be views of others
-    apart: tuple[str, ...] = ()  # several written parameters, which must share no memory
-    not_complex: tuple[str, ...] = ()  # results that must not be complex and require grad
-    originals: tuple[str, ...] = ()  # written parameters whose value before is kept
-    reads: tuple[str, ...] = ()  # parameters of which tangents read what they were before the call
-    overwritten: tuple[str, ...] = ()  # all parameters that the operator writes to
-    asides: tuple[str, ...] = ()  # written parameters that backward reads and no gradient flows to
-    calls: tuple[str, ...] = ()  # functions of the library's own C++ API that it calls
+    without_formula: tuple[Tensors, ...]  # arguments that must not require grad
+    without_tangent: tuple[Tensors, ...]  # those that must not have a tangent
+    views: tuple[str, ...]  # written parameters that must not be views of others
+    shared: tuple[str, ...]  # several written parameters, which must share no memory
+    complex: tuple[str, ...]  # results that must not be complex and require grad
+
+
+@dataclass(frozen=True)
+class Overwritten:
+    """What of the written parameters is kept, from before the call or beside it."""
+
+    parameters: tuple[str, ...]  # all of them
+    originals: tuple[str, ...]  # those whose value before is kept
+    asides: tuple[str, ...]  # those that backward reads and no gradient flows to
+    read: tuple[str, ...]  # parameters of which tangents read what they were before the call
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The kernel that records a node of the operator's own and computes its tangents."""
+
+    node: NodePlan
+    owns_node: bool  # its class is generated with this operator
+    tensors: tuple[str, ...]  # parameters that hold tensors; no new result may be one of them
+    may_share: bool  # new results may share memory with arguments, as a tag says
+    has_aliases: bool  # the operator writes to arguments, or returns views of them
+    results: tuple[ResultPlan, ...]
+    edges: tuple[tuple[str, EdgeTo], ...]  # parameters that the node's gradients are of
+    watched: tuple[str, ...]  # recorded only if one of these parameters requires grad
+    saves: tuple[SaveStep, ...]  # before the kernel runs
+    saves_after: tuple[SaveStep, ...]
+    tangents: tuple[TangentPlan, ...]
+    refused: Refused
+    overwritten: Overwritten
+    calls: tuple[str, ...]  # functions of the library's own C++ API that it calls
 
     @property
     def evaluates(self) -> bool:
         """Whether the kernel holds expressions of derivatives.yaml."""
         return bool(self.tangents) or any(result.condition for result in self.results)
+
+
+class Unrecorded(enum.Enum):
+    """A kernel that is there once for all operators."""
+
+    NOT_IMPLEMENTED = "names the operator on backward"
+    IGNORED = "runs the operator without recording anything"
+
+
+# What stands on an autograd key: a form differentiates through the operators that it is made of.
+Autograd = Recording | Unrecorded | DeclaredForm
+AUTOGRAD = "Autograd"  # the key of all devices

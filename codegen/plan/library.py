@@ -12,7 +12,7 @@ from typing import Any
 from ..cpp.signatures import Signature
 from ..schema.schema import OperatorName, Return, Schema
 from ..spec.model import Operator
-from .autograd import AutogradPlan, NodePlan, SourceLine
+from .autograd import AUTOGRAD, Autograd, NodePlan, Recording, SourceLine, Views
 from .calls import ON_COPIES, DeclaredForm, LengthCheck, TracedView
 from .expressions import Expression
 from .fused import FusedPlan
@@ -62,6 +62,20 @@ class OverridePlan:
     covers: tuple[str, ...]  # keys whose kernels must not hide a gradient through the parts
 
 
+@dataclass(frozen=True)
+class ApiPlan:
+    """The function of the library's C++ API that calls an operator."""
+
+    name: str
+    symint_name: str | None  # ATen's second name of a function that takes SymInt
+    signature: Signature
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that it is called by."""
+        return (self.name, self.symint_name) if self.symint_name else (self.name,)
+
+
 def _as_view(result: Return) -> Return:
     is_list = result.type.name == "List" and result.type.is_alias and not result.type.is_write
     if not is_list:
@@ -80,11 +94,10 @@ class OperatorPlan:
     tags: tuple[str, ...]
     handle: str  # name of the typed handle
     signature: Signature | None  # of its typed handle; None: it has none
-    api_name: str | None  # function of the C++ API; None: there is none
-    api: Signature | None
     kernels: tuple[KernelPlan, ...]
-    autograd: AutogradPlan
-    autograd_by_key: tuple[tuple[str, AutogradPlan], ...] = ()  # keys with formulas of their own
+    api: ApiPlan | None = None
+    autograd: tuple[tuple[str, Autograd], ...] = ()  # the kernels on autograd keys
+    tracked: Views | None = None  # version counters and views, on ADInplaceOrView
     structured: StructuredPlan | None = None  # of an out= form
     rule: RulePlan | None = None
     fused: FusedPlan | None = None
@@ -94,7 +107,6 @@ class OperatorPlan:
     override: OverridePlan | None = None  # None: the operator is the library's own
     form_of: OperatorName | None = None  # the functional form of an in-place or out= form
     samples: tuple[dict[str, Any], ...] = ()  # arguments for the generated tests, as in JSON
-    symint_api_name: str | None = None  # ATen's second name of a function that takes SymInt
     wrappers: tuple[WrapperPlan, ...] = ()  # the functions in the places of kernels
     repeated: tuple[LengthCheck, ...] = ()  # lists for all of which one number of C++ stands
 
@@ -129,8 +141,17 @@ class OperatorPlan:
     @property
     def nodes(self) -> list[NodePlan]:
         """The nodes whose classes are generated with this operator."""
-        plans = [self.autograd, *(plan for _, plan in self.autograd_by_key)]
-        return [plan.node for plan in plans if plan.node and plan.owns_node]
+        return [recording.node for _, recording in self.recordings if recording.owns_node]
+
+    @property
+    def recordings(self) -> list[tuple[str, Recording]]:
+        """The keys on which the operator records a node, and how."""
+        return [(key, found) for key, found in self.autograd if isinstance(found, Recording)]
+
+    @property
+    def on_autograd(self) -> Autograd | None:
+        """What stands on the autograd key of all devices."""
+        return dict(self.autograd).get(AUTOGRAD)
 
     @property
     def spec_line(self) -> str:
@@ -156,8 +177,8 @@ class Plan:
         for op in self.operators:
             for node in op.nodes:
                 yield from (gradient.expression for gradient in node.gradients)
-            for plan in (op.autograd, *(plan for _, plan in op.autograd_by_key)):
-                yield from (tangent.expression for tangent in plan.tangents)
+            for _, recording in op.recordings:
+                yield from (tangent.expression for tangent in recording.tangents)
 
     def fused_part(self, index: int) -> list[OperatorPlan]:
         """The operators of one of these files."""
@@ -175,10 +196,7 @@ class Plan:
     def group_of_api(self) -> dict[str, str]:
         """The group of each operator that formulas can call, by the name they call it by."""
         return {
-            name: op.group
-            for op in self.operators
-            for name in (op.api_name, op.symint_api_name)
-            if name is not None
+            name: op.group for op in self.operators for name in (op.api.names if op.api else ())
         }
 
     def shard(self, index: int) -> list[OperatorPlan]:

@@ -133,6 +133,11 @@ class Schema:
         """Whether a result shares memory with an argument that is not written to."""
         return any(r.type.is_alias and not r.type.is_write for r in self.returns)
 
+    @property
+    def has_aliases(self) -> bool:
+        """Whether the operator writes to arguments, or returns views of them."""
+        return bool(self.mutated) or self.is_view
+
     def argument(self, name: str) -> Argument | None:
         """The argument of this name, if there is one."""
         return next((a for a in self.arguments if a.name == name), None)

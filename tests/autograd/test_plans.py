@@ -5,6 +5,7 @@ import pytest
 
 from codegen.analysis.library import plan_library
 from codegen.errors import Errors, SpecError
+from codegen.plan.autograd import Unrecorded
 from codegen.spec.load import load_derivatives, load_operators
 
 HEADER = "# SPDX-License-Identifier: BSD-3-Clause\n"
@@ -32,15 +33,12 @@ def operator_of(tmp_path):
 
 @pytest.fixture
 def plan_of(operator_of):
-    """The part of that plan that is about derivatives."""
-    return lambda *args, **kwargs: operator_of(*args, **kwargs).autograd
+    """What of that plan stands on the autograd key of all devices."""
+    return lambda *args, **kwargs: operator_of(*args, **kwargs).on_autograd
 
 
 def test_without_an_entry_gradients_are_refused(plan_of):
-    plan = plan_of(PAIR)
-    assert plan.is_not_implemented
-    assert not plan.is_ignored
-    assert plan.node is None
+    assert plan_of(PAIR) is Unrecorded.NOT_IMPLEMENTED
 
 
 @pytest.mark.parametrize(
@@ -51,9 +49,7 @@ def test_without_an_entry_gradients_are_refused(plan_of):
     ],
 )
 def test_an_entry_that_leaves_an_argument_out_loses_no_gradient(formulas, plan_of):
-    plan = plan_of(PAIR, formulas=formulas)
-    assert plan.is_not_implemented
-    assert plan.node is None
+    assert plan_of(PAIR, formulas=formulas) is Unrecorded.NOT_IMPLEMENTED
 
 
 @pytest.mark.parametrize(
@@ -64,19 +60,18 @@ def test_an_entry_that_leaves_an_argument_out_loses_no_gradient(formulas, plan_o
     ],
 )
 def test_an_entry_that_declares_everything_not_differentiable(formulas, plan_of):
-    plan = plan_of(PAIR, formulas=formulas)
-    assert plan.is_ignored
-    assert not plan.is_not_implemented
+    assert plan_of(PAIR, formulas=formulas) is Unrecorded.IGNORED
 
 
 def test_what_takes_tensors_and_gives_none_runs_below_autograd(plan_of):
-    assert plan_of("count(Tensor self) -> int").is_ignored
-    assert not plan_of("now() -> int").is_ignored
+    assert plan_of("count(Tensor self) -> int") is Unrecorded.IGNORED
+    assert plan_of("now() -> int") is None
 
 
-def test_composite_implicit_operators_have_no_autograd_kernel(plan_of):
-    plan = plan_of("parts(Tensor self) -> Tensor", entry="tags: []")
-    assert not (plan.is_ignored or plan.is_not_implemented or plan.node or plan.tracks_aliases)
+def test_composite_implicit_operators_have_no_autograd_kernel(operator_of):
+    plan = operator_of("parts(Tensor self) -> Tensor", entry="tags: []")
+    assert plan.autograd == ()
+    assert plan.tracked is None
 
 
 def test_a_tangent_without_a_gradient_is_refused(plan_of):
@@ -107,8 +102,8 @@ def test_an_argument_called_i_is_no_index_of_a_list(formulas, plan_of):
 
 def test_an_argument_beside_those_with_formulas_must_not_require_grad(plan_of):
     plan = plan_of("mul(Tensor self, Tensor other) -> Tensor", formulas=["self: grad * other"])
-    assert [tensors.name for tensors in plan.without_formula] == ["other"]
-    assert [tensors.name for tensors in plan.without_tangent] == ["self", "other"]
+    assert [tensors.name for tensors in plan.refused.without_formula] == ["other"]
+    assert [tensors.name for tensors in plan.refused.without_tangent] == ["self", "other"]
 
 
 def test_what_a_formula_uses_of_a_tensor_is_saved_in_its_place(plan_of):

@@ -12,6 +12,7 @@ from pathlib import Path
 from codegen.__main__ import main
 from codegen.analysis.library import plan_library
 from codegen.errors import Errors
+from codegen.plan.autograd import Recording
 from codegen.plan.library import OperatorPlan, Plan
 from codegen.spec.load import load_derivatives, load_operators
 
@@ -77,3 +78,9 @@ def plan(native: str, derivatives: str | None = None, namespace: str = "lib") ->
 def operator(plan_: Plan, name: str) -> OperatorPlan:
     """The plan of the operator of this name."""
     return next(op for op in plan_.operators if str(op.operator.name) == name)
+
+
+def recording(op: OperatorPlan) -> Recording:
+    """How the operator records its node on the autograd key of all devices."""
+    assert isinstance(op.on_autograd, Recording)
+    return op.on_autograd

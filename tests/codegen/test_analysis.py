@@ -7,11 +7,11 @@ import json
 import re
 
 import pytest
-from spec_runs import operator, plan
+from spec_runs import operator, plan, recording
 
 from codegen.emit import autograd, dispatch, nodes, operator_table, rules
 from codegen.errors import SpecError
-from codegen.plan.autograd import EdgeTo, SavedFrom
+from codegen.plan.autograd import EdgeTo, SavedFrom, Unrecorded
 from codegen.plan.kernels import Boxed, KernelPlan
 from codegen.plan.library import NodePlan
 
@@ -28,8 +28,7 @@ def formulas(schema: str, **lines: str) -> str:
 
 def node(schema: str, **lines: str) -> NodePlan:
     (op,) = plan(spec(schema), formulas(schema, **lines)).operators
-    assert op.autograd.node is not None
-    return op.autograd.node
+    return recording(op).node
 
 
 def kernel(schema: str, dispatch: str = "CUDA: kernel", more: str = "") -> KernelPlan:
@@ -345,7 +344,7 @@ def test_tags_say_that_an_operator_is_compliant() -> None:
 
 
 def api_names(*schemas: str, more: str = "") -> list[str | None]:
-    return [op.api_name for op in plan(spec(*schemas, more=more)).operators]
+    return [op.api and op.api.name for op in plan(spec(*schemas, more=more)).operators]
 
 
 def test_overloads_share_a_name_where_cpp_tells_them_apart() -> None:
@@ -372,20 +371,20 @@ def test_overloads_of_the_same_types_have_names_of_their_own() -> None:
 def test_a_function_that_takes_symint_has_atens_second_name() -> None:
     schemas = "f(Tensor x, SymInt[2] n) -> Tensor", "g(Tensor x, int n) -> Tensor"
     found = plan(spec(*schemas, "f.out(Tensor x, SymInt[2] n, *, Tensor(a!) out) -> Tensor(a!)"))
-    names = [(op.api_name, op.symint_api_name) for op in found.operators]
+    names = [(op.api.name, op.api.symint_name) for op in found.operators]
     assert names == [("f", "f_symint"), ("g", None), ("f_out", "f_out_symint")]
     assert found.group_of_api["f_symint"] == "f"
 
 
 def test_an_operator_of_its_own_keeps_the_second_name() -> None:
     found = plan(spec("f(Tensor x, SymInt n) -> Tensor", "f_symint(Tensor x, SymInt n) -> Tensor"))
-    names = [(op.api_name, op.symint_api_name) for op in found.operators]
+    names = [(op.api.name, op.api.symint_name) for op in found.operators]
     assert names == [("f", None), ("f_symint", "f_symint_symint")]
 
 
 def test_an_out_form_has_its_own_name_with_outputs_first() -> None:
     op, *_ = plan(spec("f.out(Tensor x, int n=1, *, Tensor(a!) out) -> Tensor(a!)")).operators
-    assert (op.api_name, op.api and op.api.names) == ("f_out", "out, x, n")
+    assert (op.api.name, op.api.signature.names) == ("f_out", "out, x, n")
 
 
 def test_the_functions_of_a_library_are_all_different() -> None:
@@ -400,14 +399,21 @@ def test_defaults_stand_where_cpp_allows_them() -> None:
         spec("f(Tensor x, int n=1, int[] s, *, int m=2, Tensor y, bool k=True) -> ()")
     ).operators
     assert op.api is not None
-    assert [p.default for p in op.api.parameters] == [None, None, None, None, None, "true"]
+    assert [p.default for p in op.api.signature.parameters] == [
+        None,
+        None,
+        None,
+        None,
+        None,
+        "true",
+    ]
 
 
 def test_a_default_can_be_left_out() -> None:
     (op,) = plan(
         spec("f(Tensor x, int n=1) -> Tensor", more="  cpp_no_default_args: [n]\n")
     ).operators
-    assert op.api is not None and op.api.parameters[1].default is None
+    assert op.api is not None and op.api.signature.parameters[1].default is None
 
 
 def test_a_binding_by_hand_is_not_generated() -> None:
@@ -440,8 +446,8 @@ def test_nodes_of_overloads_are_numbered_in_order() -> None:
     schemas = ["mul.B(Tensor x) -> Tensor", "mul.A(Tensor x) -> Tensor", "neg(Tensor x) -> Tensor"]
     entries = [formulas(schema, x="grad") for schema in schemas]
     found = plan(spec(*schemas), entries[1] + entries[2] + entries[0])
-    nodes = {str(op.operator.name): op.autograd.node for op in found.operators}
-    assert {name: item and item.name for name, item in nodes.items()} == {
+    nodes = {str(op.operator.name): recording(op).node.name for op in found.operators}
+    assert nodes == {
         "mul.A": "MulBackward0",
         "neg": "NegBackward0",
         "mul.B": "MulBackward1",
@@ -507,9 +513,8 @@ def test_gradients_count_only_results_that_have_them() -> None:
         f"- name: {schema}\n  output_differentiability: [True, False, True]\n  x: grad_a + grad_b\n"
     )
     (op,) = plan(spec(schema), derivatives).operators
-    assert op.autograd.node is not None
-    assert op.autograd.node.gradients[0].grads == (("grad_a", 0), ("grad_b", 1))
-    assert [r.is_differentiable for r in op.autograd.results] == [True, False, True]
+    assert recording(op).node.gradients[0].grads == (("grad_a", 0), ("grad_b", 1))
+    assert [r.is_differentiable for r in recording(op).results] == [True, False, True]
 
 
 def test_edges_are_the_tensors_with_formulas() -> None:
@@ -517,18 +522,17 @@ def test_edges_are_the_tensors_with_formulas() -> None:
     (op,) = plan(
         spec(schema), formulas(schema, x="grad", y="grad", z="g(grad)", w="non_differentiable")
     ).operators
-    found = op.autograd.node
-    assert found is not None
+    found = recording(op).node
     edges = [(e.argument, e.is_list, e.is_optional) for e in found.edges]
     assert edges == [("x", False, False), ("y", False, True), ("z", True, False)]
-    assert [t.name for t in op.autograd.without_tangent] == ["x", "y", "z"]
-    assert op.autograd.without_formula == ()
+    assert [t.name for t in recording(op).refused.without_tangent] == ["x", "y", "z"]
+    assert recording(op).refused.without_formula == ()
 
 
 def test_a_tensor_without_a_formula_must_not_require_grad() -> None:
     schema = "f(Tensor x, Tensor y) -> Tensor"
     (op,) = plan(spec(schema), formulas(schema, x="grad")).operators
-    assert [t.name for t in op.autograd.without_formula] == ["y"]
+    assert [t.name for t in recording(op).refused.without_formula] == ["y"]
 
 
 def test_the_mask_is_seen() -> None:
@@ -544,8 +548,7 @@ def test_operators_of_the_library_are_called_by_their_full_name() -> None:
 def test_operators_of_the_library_that_formulas_call_are_known() -> None:
     lines = formulas("f(Tensor x) -> Tensor", x="lib::g(grad) + at::h(x)", result="lib::k(x_t)")
     (op, *_) = plan(spec(*(f"{n}(Tensor x) -> Tensor" for n in "fgk")), lines).operators
-    assert op.autograd.node is not None
-    assert (op.autograd.node.calls, op.autograd.calls) == (("g",), ("k",))
+    assert (recording(op).node.calls, recording(op).calls) == (("g",), ("k",))
 
 
 def test_the_length_of_a_list_is_checked_where_its_elements_are_read() -> None:
@@ -589,9 +592,8 @@ def test_a_node_of_a_dispatch_key_has_it_in_its_name() -> None:
         f"- name: {schema}\n  dispatch:\n    Default: {{x: grad}}\n    AutogradCPU: {{x: grad}}\n"
     )
     (op,) = plan(spec(schema), lines).operators
-    names = {key: found.node and found.node.name for key, found in op.autograd_by_key}
-    assert op.autograd.node is not None and op.autograd.node.name == "FBackward0"
-    assert names == {"AutogradCPU": "FBackwardAutogradCPU0"}
+    names = {key: found.node.name for key, found in op.recordings}
+    assert names == {"Autograd": "FBackward0", "AutogradCPU": "FBackwardAutogradCPU0"}
 
 
 @pytest.mark.parametrize(
@@ -641,14 +643,14 @@ def test_no_gradient_is_lost_in_silence(
     schema: str, dispatch: str, refuses: bool, tracks: bool
 ) -> None:
     op, *_ = plan(spec(schema, dispatch=dispatch.replace("'", ""))).operators
-    assert op.autograd.node is None
-    found = (op.autograd.is_not_implemented, op.autograd.tracks_aliases is not None)
+    assert not op.recordings
+    found = (op.on_autograd is Unrecorded.NOT_IMPLEMENTED, op.tracked is not None)
     assert found == (refuses, tracks)
 
 
 def test_an_operator_can_be_declared_to_have_no_gradient() -> None:
     native = spec("f(Tensor x) -> Tensor", more="  differentiable: False\n")
-    assert not operator(plan(native), "f").autograd.is_not_implemented
+    assert operator(plan(native), "f").on_autograd is Unrecorded.IGNORED
 
 
 def test_a_tangent_needs_a_gradient() -> None:
@@ -677,22 +679,22 @@ OUT_OF_PLACE_FORMULAS = """\
 
 def test_an_in_place_form_inherits_the_formula_of_its_own_overload() -> None:
     found = plan(IN_PLACE, OUT_OF_PLACE_FORMULAS)
-    nodes = {str(op.operator.name): op.autograd.node for op in found.operators}
+    nodes = {str(op.operator.name): recording(op).node for op in found.operators}
     assert nodes["f_.b"] is not None and nodes["f.b"] is not None
     assert nodes["f_.b"].name == nodes["f.b"].name == "FBackward1"
 
 
 def test_an_in_place_form_has_the_results_of_its_functional_form_whatever_their_names() -> None:
-    autograd = operator(plan(IN_PLACE, OUT_OF_PLACE_FORMULAS), "f_.b").autograd
-    assert [(s.origin, s.source) for s in autograd.saves_after] == [(SavedFrom.WRITTEN, "self")]
-    assert [tangent.name for tangent in autograd.tangents] == ["self_tangent"]
+    recorded = recording(operator(plan(IN_PLACE, OUT_OF_PLACE_FORMULAS), "f_.b"))
+    assert [(s.origin, s.source) for s in recorded.saves_after] == [(SavedFrom.WRITTEN, "self")]
+    assert [tangent.name for tangent in recorded.tangents] == ["self_tangent"]
 
 
 @pytest.mark.parametrize("flags", ["[false, true]", "[no, Yes]", "[False, True]"])
 def test_flags_are_read_as_yaml_reads_them(flags: str) -> None:
     schema = "f(Tensor self) -> (Tensor, Tensor)"
     text = f"- name: {schema}\n  output_differentiability: {flags}\n  self: grad * 2\n"
-    results = operator(plan(spec(schema), text), "f").autograd.results
+    results = recording(operator(plan(spec(schema), text), "f")).results
     assert [(r.is_differentiable, r.condition) for r in results] == [(False, None), (True, None)]
 
 
@@ -701,12 +703,12 @@ def test_the_old_value_has_one_name_whatever_the_argument_is_called(name: str) -
     schema = f"f_(Tensor(a!) {name}, Tensor other) -> Tensor(a!)"
     lines = {name: "non_differentiable", "other": f"grad * {name}", "result": f"other_t * {name}"}
     op, *_ = plan(spec(schema), formulas(schema, **lines)).operators
-    autograd = op.autograd
-    (written,) = autograd.originals
-    (item,) = [i for t in autograd.tangents for i in t.inputs if i.is_original]
+    recorded = recording(op)
+    (written,) = recorded.overwritten.originals
+    (item,) = [i for t in recorded.tangents for i in t.inputs if i.is_original]
     assert item.parameter == f"original_{written}"
-    assert [(s.origin, s.source) for s in autograd.saves] == [(SavedFrom.ORIGINAL, written)]
-    assert autograd.watched == ("other", written)
+    assert [(s.origin, s.source) for s in recorded.saves] == [(SavedFrom.ORIGINAL, written)]
+    assert recorded.watched == ("other", written)
 
 
 def test_what_is_overwritten_without_a_differentiable_result_refuses_gradients() -> None:
@@ -714,8 +716,8 @@ def test_what_is_overwritten_without_a_differentiable_result_refuses_gradients()
     flags = "  output_differentiability: [True, False]\n"
     text = formulas(schema, self="grad", other="non_differentiable", y="grad")
     op, _ = plan(spec(schema), text.replace("\n", f"\n{flags}", 1)).operators
-    assert [t.name for t in op.autograd.without_formula] == ["other"]
-    assert "other" in [t.name for t in op.autograd.without_tangent]
+    assert [t.name for t in recording(op).refused.without_formula] == ["other"]
+    assert "other" in [t.name for t in recording(op).refused.without_tangent]
 
 
 @pytest.mark.parametrize(
@@ -752,7 +754,7 @@ def test_what_is_written_aside_and_read_by_a_formula_is_traced_on_copies(
     schema = "f(Tensor x, Tensor(a!) buffer) -> Tensor"
     found = plan(spec(schema), formulas(schema, x=formula))
     assert operator(found, "f").is_traced_on_copies == is_copied
-    assert operator(found, "f").autograd.asides == (("buffer",) if is_copied else ())
+    assert recording(operator(found, "f")).overwritten.asides == (("buffer",) if is_copied else ())
     assert [str(op.operator.func) for op in found.operators][1:] == (
         ["f.functional(Tensor x, Tensor buffer) -> (Tensor, Tensor buffer_out)"] * is_copied
     )
@@ -771,21 +773,21 @@ def test_a_result_without_a_gradient_that_is_an_argument_is_saved_aside() -> Non
     schema = "f(Tensor x, Tensor(a!) buffer) -> (Tensor, Tensor(a!))"
     flags = "  output_differentiability: [True, False]\n"
     text = formulas(schema, x="grad * result1").replace("\n", f"\n{flags}", 1)
-    autograd = operator(plan(spec(schema), text), "f").autograd
-    assert autograd.asides == ("buffer",)
-    (saved,) = autograd.saves_after
+    recorded = recording(operator(plan(spec(schema), text), "f"))
+    assert recorded.overwritten.asides == ("buffer",)
+    (saved,) = recorded.saves_after
     assert (saved.origin, saved.source, saved.given) == (SavedFrom.ASIDE, "buffer", None)
 
 
 def test_every_new_result_is_compared_with_every_argument() -> None:
     schema = "f(Tensor x, Tensor(a!) out, Tensor[] ys) -> (Tensor(a!), Tensor, int)"
     text = formulas(schema, x="grads[0] + grads[1]", ys="non_differentiable")
-    autograd = operator(plan(spec(schema), text), "f").autograd
-    assert [r.name for r in autograd.results if r.is_new] == ["result1"]
-    assert autograd.tensors == ("x", "out", "ys")
-    assert not autograd.may_share
+    recorded = recording(operator(plan(spec(schema), text), "f"))
+    assert [r.name for r in recorded.results if r.is_new] == ["result1"]
+    assert recorded.tensors == ("x", "out", "ys")
+    assert not recorded.may_share
     tagged = spec(schema).replace("\n", "\n  tags: maybe_aliasing_or_mutating\n", 1)
-    assert operator(plan(tagged, text), "f").autograd.may_share
+    assert recording(operator(plan(tagged, text), "f")).may_share
 
 
 def test_a_kernel_that_is_given_its_result_is_another_overload() -> None:
@@ -797,10 +799,10 @@ def test_a_kernel_that_is_given_its_result_is_another_overload() -> None:
 def edges(found, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The arguments that a node has gradients of, and those that the kernel's go to, in brackets
     where it must be a view."""
-    autograd = operator(found, name).autograd
+    recorded = recording(operator(found, name))
     texts = {EdgeTo.ARGUMENT: "{}", EdgeTo.VIEW: "[{}]", EdgeTo.NOWHERE: ""}
-    to = tuple(texts[to].format(parameter) for parameter, to in autograd.edges)
-    return tuple(edge.argument for edge in autograd.node.edges), to
+    to = tuple(texts[to].format(parameter) for parameter, to in recorded.edges)
+    return tuple(edge.argument for edge in recorded.node.edges), to
 
 
 def test_what_is_written_to_is_the_first_edge_wherever_it_stands() -> None:
@@ -809,7 +811,7 @@ def test_what_is_written_to_is_the_first_edge_wherever_it_stands() -> None:
     assert edges(found, "f") == (("out", "x"), ("out", "x"))
     found = plan(spec(schema), formulas(schema, x="grad", out="non_differentiable"))
     assert edges(found, "f") == (("out", "x"), ("[out]", "x"))
-    (lost,) = [g for g in operator(found, "f").autograd.node.gradients if g.is_missing]
+    (lost,) = [g for g in recording(operator(found, "f")).node.gradients if g.is_missing]
     assert (lost.edges, lost.is_lost) == ((0,), True)
 
 
@@ -829,18 +831,18 @@ def test_an_in_place_form_may_write_to_another_argument_than_the_first(first: st
 def test_a_view_may_be_written_to_where_one_result_alone_is_differentiable() -> None:
     schema = "f(Tensor(a!) x, Tensor y) -> (Tensor(a!), Tensor)"
     found = plan(spec(schema), formulas(schema, x="grad", y="grad"))
-    assert operator(found, "f").autograd.not_views == ()
+    assert recording(operator(found, "f")).refused.views == ()
     found = plan(spec(schema), formulas(schema, x="grads[0]", y="grads[1]"))
-    assert operator(found, "f").autograd.not_views == ("x",)
+    assert recording(operator(found, "f")).refused.views == ("x",)
 
 
 def test_what_may_be_missing_and_has_no_gradient_is_saved_aside() -> None:
     schema = "f(Tensor x, Tensor(a!)? buffer=None) -> (Tensor, Tensor(a!))"
     flags = "  output_differentiability: [True, False]\n"
     text = formulas(schema, x="grad * result1").replace("\n", f"\n{flags}", 1)
-    autograd = operator(plan(spec(schema), text), "f").autograd
-    assert autograd.asides == ("buffer",)
-    (saved,) = autograd.saves_after
+    recorded = recording(operator(plan(spec(schema), text), "f"))
+    assert recorded.overwritten.asides == ("buffer",)
+    (saved,) = recorded.saves_after
     assert (saved.origin, saved.source, saved.given) == (SavedFrom.ASIDE, "result1", "buffer")
 
 
@@ -879,7 +881,7 @@ def test_what_is_made_a_view_in_place_keeps_its_history() -> None:
     def kept(schema: str, more: str = "") -> bool:
         name = schema.partition("(")[0]
         op = operator(plan(spec(schema, more=more), formulas(schema, x="grad")), name)
-        (found,) = op.autograd.results
+        (found,) = recording(op).results
         return found.is_inplace_view
 
     assert kept("f_(Tensor(a!) x) -> Tensor(a!)", "  tags: inplace_view\n")
@@ -936,7 +938,7 @@ def test_the_old_value_is_kept_for_what_reads_it_only() -> None:
     def originals(gradient: str, tangent: str) -> tuple[str, ...]:
         text = spec("f_(Tensor(a!) self) -> Tensor(a!)")
         lines = formulas("f_(Tensor(a!) self) -> Tensor(a!)", self=gradient, result=tangent)
-        return operator(plan(text, lines), "f_").autograd.originals
+        return recording(operator(plan(text, lines), "f_")).overwritten.originals
 
     assert originals("grad * 2", "self_t * 2") == ()
     assert originals("grad * result", "self_t * result") == ()
@@ -948,7 +950,7 @@ def test_what_has_no_gradient_has_no_tangent_in_formulas_of_tangents() -> None:
     schema = "f(Tensor x, Tensor y, Tensor? w, int n) -> Tensor"
     lines = formulas(schema, x="grad", y="non_differentiable", result="g(x_t, y, w, n, result)")
     (op,) = plan(spec(schema), lines).operators
-    (tangent,) = op.autograd.tangents
+    (tangent,) = recording(op).tangents
     assert tangent.expression == "g(x_t, without_tangent(y), w, n, result)"
 
 
@@ -956,7 +958,8 @@ def test_what_is_read_beside_what_is_written_is_kept_for_tangents() -> None:
     def reads(schema: str, tangent: str, more: str = "") -> tuple[str, ...]:
         text = spec(schema, more=more)
         lines = formulas(schema, x="grad * y", y="grad * 2", result=tangent)
-        return operator(plan(text, lines), schema.partition("(")[0]).autograd.reads
+        op = operator(plan(text, lines), schema.partition("(")[0])
+        return recording(op).overwritten.read
 
     both = "x_t * y_p + original_x_p * y_t"
     assert reads("f_(Tensor(a!) x, Tensor y) -> Tensor(a!)", both) == ("y",)

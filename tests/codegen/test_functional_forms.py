@@ -8,10 +8,11 @@ import itertools
 import pytest
 import torch
 import upstream_torchgen as upstream
-from spec_runs import operator, plan
+from spec_runs import operator, plan, recording
 from torchgen.model import SchemaKind
 
 from codegen.analysis.functional_forms import view_copies
+from codegen.plan.autograd import Unrecorded
 from codegen.plan.library import OperatorPlan, Plan
 from codegen.schema.forms import functional_signature
 
@@ -161,18 +162,18 @@ FORMULAS = """\
 def test_an_in_place_form_takes_the_formula_of_its_own_overload_or_none() -> None:
     names = ("f.a", "f.b", "f_.b", "f_.a", "f_.c")
     found = plan("".join(map(entry, names)), FORMULAS)
-    nodes = {name: operator(found, name).autograd.node for name in names}
-    assert nodes["f_.c"] is None
-    assert operator(found, "f_.c").autograd.is_not_implemented
-    assert nodes["f_.b"].name == nodes["f.b"].name == "FBackward1"
-    assert nodes["f_.a"].name == nodes["f.a"].name == "FBackward0"
+    plans = {name: operator(found, name) for name in names}
+    assert plans.pop("f_.c").on_autograd is Unrecorded.NOT_IMPLEMENTED
+    nodes = {name: recording(op).node.name for name, op in plans.items()}
+    assert nodes["f_.b"] == nodes["f.b"] == "FBackward1"
+    assert nodes["f_.a"] == nodes["f.a"] == "FBackward0"
 
 
 def test_the_formula_of_another_overload_does_not_stand_in() -> None:
     names = ("f.a", "f.b", "f_.b", "f_.a")
     found = plan("".join(map(entry, names)), FORMULAS.partition("- name: f.b")[0])
-    assert operator(found, "f_.b").autograd.node is None
-    assert operator(found, "f_.a").autograd.node is not None
+    assert not operator(found, "f_.b").recordings
+    assert operator(found, "f_.a").recordings
 
 
 def test_samples_are_those_of_the_overload() -> None:
