@@ -16,6 +16,11 @@ ROWS = [
 X = torch.tensor(ROWS, dtype=torch.float64)
 W = torch.tensor([0.7, -1.2, 0.0, 2.0], dtype=torch.float64)
 S = torch.tensor([0.5, -1.0, 2.0, 0.0, 1.0], dtype=torch.float64)
+INF, NAN = float("inf"), float("nan")
+NOT_FINITE = [
+    [0.0, NAN, 2.0], [INF, 0.0, 2.0], [NAN, 0.0, 0.0], [-INF, 0.0, 3.0, 0.0], [INF, NAN, 0.0],
+    [0.0, 0.0, 0.0, INF, 2.0],
+]  # fmt: skip
 CALLS = {
     "product_or": [(X,), (X, W), (X[:2] + 0.5, None, True)],
     "product": [(X,), (X[0],), (W,)],
@@ -98,6 +103,18 @@ def test_values_and_gradients(rowstest, path, name, index):
         value = total(function, *given)
         results.append((value, *torch.autograd.grad(value, floats(given))))
     assert_close(*results)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("row", NOT_FINITE, ids=str)
+def test_zeros_do_not_hide_what_is_not_finite(rowstest, path, row):
+    x = torch.tensor(row, dtype=torch.float64)
+    tangent = torch.linspace(0.5, 2, len(row), dtype=torch.float64)
+    results = []
+    for function in (PATHS[path](rowstest.product), WITH_TORCH["product"]):
+        _, pulled_back = torch.func.vjp(function, x)
+        results.append((pulled_back(torch.tensor(1.0)), torch.func.jvp(function, (x,), (tangent,))))
+    assert_close(*results, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
