@@ -102,17 +102,14 @@ def settled(name: str, call: Callable[[], object], calls: int) -> Growth:
 def subjects(library: str, device: str = "cpu") -> Iterator[tuple[str, Callable[[], object]]]:
     """Every operator of a library on its first sample: a call, and, where it has a gradient, a call
     with backward. What an allocation of the test device is known by is malloc's."""
-    from torchext.library import loaded_path
-    from torchext.testing.facts import read_table
-    from torchext.testing.subject import Subject
+    from torchext.testing.checking import Runner
 
-    for facts in read_table(loaded_path(library)).operators:
-        subject = Subject(facts, torch.device(device))
+    for subject in Runner(library, checks=["samples"], device=device).subjects:
         given = subject.with_outs(subject.calls()[0])
         overload, args, kwargs = subject.overload, given.args, given.kwargs
-        yield facts.name, lambda o=overload, a=args, k=kwargs: o(*a, **k)
+        yield subject.facts.name, lambda o=overload, a=args, k=kwargs: o(*a, **k)
         for call in itertools.islice(subject.calls_with_gradient(subject.wide_dtype), 1):
-            yield f"{facts.name} backward", _with_backward(subject, call)
+            yield f"{subject.facts.name} backward", _with_backward(subject, call)
 
 
 def _with_backward(subject, call) -> Callable[[], object]:
