@@ -7,12 +7,19 @@ import kernels_on_host
 import pytest
 import torch
 from first_device import load_for
-from library_build import build
+from library_build import build, built_quickly
 
 import torchext
 from torchext.testing import cuda_on_host
 
 HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_builds():
+    """Who builds the kernels of a project builds nothing else of it a second time."""
+    with built_quickly():
+        yield
 
 
 @pytest.fixture(scope="session")

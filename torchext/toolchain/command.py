@@ -246,6 +246,7 @@ class BuildExtension(cpp_extension.BuildExtension):
                 raise RuntimeError(str(error)) from None
             dirs = [*kernels.include_dirs, *ext.include_dirs]
             made = self._compile(ext, kernels.sources, dirs, kernels.flags, "cuda_on_host")
+            made |= self._compile(ext, kernels.units, dirs, cxx, "cuda_on_host/units")
             boxed = self._objects_of(ext, "boxed", dict(object_of))
             own = [object_of[path] for path in ext.sources if path.endswith(".cpp")]
             libraries = [f"-l{name}" for name in self.platform.torch_libraries]

@@ -110,8 +110,9 @@ class Kernels:
     """What an object is compiled from."""
 
     sources: list[str]
-    include_dirs: list[str]
     flags: list[str]
+    units: list[str]  # what is generated beside them, which has no kernel: with the library's flags
+    include_dirs: list[str]
     runtime: Path
 
 
@@ -138,12 +139,13 @@ def prepare(library: OpLibrary, compiler: str, flags: Iterable[str]) -> Kernels:
     mirror = _Mirror(Path(out) / "src", own)
     sources = [mirror.source(path) for path in kernels]
     # what the generator has for the CPU is in the library's own objects
-    plain = [p for p in manifest.sources if os.path.basename(os.path.dirname(p)) == "units"]
+    units = [p for p in manifest.sources if os.path.basename(os.path.dirname(p)) == "units"]
     include = csrc.folder("testing") / "cuda_on_host" / "include"
     return Kernels(
-        sources=[*sources, *plain],
-        include_dirs=[str(include), str(headers), *map(os.path.abspath, own)],
+        sources=sources,
         flags=[*flags, *common(nvcc), *_KERNEL_FLAGS],
+        units=units,
+        include_dirs=[str(include), str(headers), *map(os.path.abspath, own)],
         runtime=_runtime(compiler, headers),
     )
 
