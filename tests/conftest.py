@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which tests are slow, and how tests are spread over processes: a folder stays in one, where it
-builds its library."""
+builds its library. Folders with CUDA kernels on the host are spread by file: whoever is first there
+builds for both."""
 
 from pathlib import Path
 
+import kernels_on_host
 import pytest
 
 HERE = Path(__file__).parent
@@ -36,6 +38,9 @@ def pytest_xdist_make_scheduler(config, log):
 
     class FolderScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return nodeid.split("/")[1] if "/" in nodeid else nodeid
+            file = nodeid.partition("::")[0]
+            folder = _folder(HERE.parent / file)
+            is_spread = HERE / folder in kernels_on_host.FOLDERS
+            return file if is_spread or not folder else folder
 
     return FolderScheduling(config, log)

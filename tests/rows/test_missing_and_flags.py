@@ -139,8 +139,22 @@ def test_batches(rowstest, name, call):
         same(*(f(*given) for f in gradients))
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-@pytest.mark.parametrize("name", WRITTEN)
+# Inductor takes ten seconds for each.
+BY_INDUCTOR = ("normed", "counted")
+
+
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        pytest.param(
+            name,
+            backend,
+            marks=[pytest.mark.slow] * (backend == "inductor" and name not in BY_INDUCTOR),
+        )
+        for name in WRITTEN
+        for backend in ("aot_eager_decomp_partition", "inductor")
+    ],
+)
 def test_compiled(rowstest, name, backend):
     for call in WRITTEN[name][1]:
         ours, pythons, leaves = cases(rowstest, name, call)
