@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import importlib
 import mmap
@@ -57,12 +58,24 @@ def _load(request: Request) -> None:
     for path, namespace in request.kernels_on_host:
         cuda_on_host.open_object(path, namespace)
     if any(check.startswith("compile") or check == "opcheck" for check in request.checks):
-        importlib.import_module("torch._inductor.compile_fx")
-        # What Inductor asks of the machine and keeps: two seconds, which each process would take.
-        importlib.import_module("torch._inductor.cpu_vec_isa").valid_vec_isa_list()
-        importlib.import_module("torch._inductor.codecache").torch_key()
+        _warm_compiler()
     if {"gradgradcheck", "forward_mode"} & set(request.checks):
         importlib.import_module("torch._decomp.decompositions_for_jvp")
+
+
+def _warm_compiler() -> None:
+    """Compile something: what torch.compile imports, asks of the machine and keeps takes each
+    process seconds where the server has none of it. Nothing is differentiated: a process that forks
+    may have run no backward."""
+    with contextlib.suppress(Exception):  # of a machine without a compiler, which a check tells
+        for dynamic in (False, True):
+            compiled = torch.compile(_warming, fullgraph=True, dynamic=dynamic)
+            compiled(torch.ones(3, 4))
+    torch._dynamo.reset()
+
+
+def _warming(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return (x.sin() + 1).sum(1), x.t().contiguous()
 
 
 def _lack_of_device() -> str:
