@@ -616,7 +616,8 @@ all tensors broadcast to; sizes that do not are an error that names the argument
 as comparisons have none. Of complex numbers what multiplies `grad` is conjugated, `grad *
 conj(cos(x))` of a sine, and `x (complex)` stands for what holds of real numbers only. Values at
 kinks, NaN, infinities and signed zeros are PyTorch's, but of complex sums, which torch.add
-multiplies by 1 first: there an infinite part makes no NaN of the other. A complex number has powers
+multiplies by 1 first: there an infinite part makes no NaN of the other. A power by the number 0.5
+or -0.5 is a square root, as PyTorch has it but for float16 on the CPU. A complex number has powers
 by numbers, and by no tensor. In what is derived `handle_r_to_c(like, x)` is the real part of x
 where `like` is real, as in PyTorch's formulas.
 `detach(x)` is x, and has no gradient; `broadcast_with(x, like)` is x in a result of the sizes of
@@ -676,7 +677,9 @@ An index that is no place of the row is an IndexError where the element is wante
 A row is gone over as often as its reductions need, in memory that is near by then; what takes long
 to compute is kept between. On CUDA a warp serves a short row, and a block a long one. Sums are made
 of parts, in float32 of 16-bit floats. What a largest number is only taken out for keeps a formula
-short with `detach(amax(x))`.
+short with `detach(amax(x))`. `exp(x - logsumexp(x))`, which
+the gradient of `logsumexp` is, is computed as softmax is: it adds up to 1 where the elements are so
+large that `logsumexp` is no more than the largest.
 
 Everything is computed in floating point. `argmax` and `count` return int64; with them, and with
 `arange`, rows of 16,777,216 elements and more are computed in float64, and so are rows whose length

@@ -2,6 +2,7 @@
 """What operators that are expressions compute, and in which dtypes and layouts, beside torch's."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -262,6 +263,43 @@ def test_numbers_that_are_none_of_the_dtype_are_refused(pointwisetest):
         pointwisetest.shifted(x, 200)
     assert pointwisetest.shifted(x, 3).tolist() == [7, 7]
     assert pointwisetest.shifted(x, 0.25).tolist() == [1.5, 1.5]
+
+
+SPECIAL = [-0.0, 0.0, -math.inf, math.inf, math.nan, 4.0, -4.0] * 9
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 1.5, 2.5, 2, 3, -1, -2, 1, 0])
+def test_powers_by_numbers_are_torchs(pointwisetest, exponent, dtype, path):
+    """The square root of -0 and of minus infinity is not the power."""
+    x = torch.tensor(SPECIAL, dtype=dtype, requires_grad=True)
+    found = []
+    for function in (PATHS[path](lambda x: pointwisetest.powered_by(x, exponent)), torch.pow):
+        own = function(x) if function is not torch.pow else function(x, exponent)
+        found.append((own, *torch.autograd.grad(own.sum(), x)))
+    own = pointwisetest.powered_by_(x.detach().clone(), exponent)
+    for mine, torchs in (*zip(*found, strict=True), (own, found[1][0])):
+        assert_close(mine, torchs, equal_nan=True)
+        is_number = ~torchs.isnan()
+        assert torch.equal(mine[is_number].signbit(), torchs[is_number].signbit())
+
+
+@pytest.mark.parametrize("exponent", [0.5, -0.5])
+def test_powers_of_float16_are_those_of_float32(pointwisetest, exponent):
+    """torch's kernel for the CPU has the power here, and that for CUDA the square root."""
+    x = torch.tensor(SPECIAL, dtype=torch.float16)
+    own, wide = (pointwisetest.powered_by(given, exponent) for given in (x, x.float()))
+    assert_close(own.float(), wide, equal_nan=True)
+    assert torch.equal(own.signbit(), wide.signbit())
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_between_integers_nothing_is_rounded(pointwisetest, path):
+    x = torch.tensor([2**53 + 1, 2**62 + 1, -3, 7])
+    for weight in (torch.tensor([0, 1, 2, -1]), torch.tensor([1, 1, 0, 3])):
+        own = PATHS[path](pointwisetest.between)(x, x + 2, weight)
+        assert torch.equal(own, x + 2 * weight)
 
 
 def test_integers_have_no_negative_powers(pointwisetest):

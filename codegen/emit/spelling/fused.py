@@ -89,7 +89,10 @@ class Statements:
             words[0] = self.row(words[0])
         elif functions()[name].kind == "given":
             words[-1] = self.row(words[-1])
-        return self._called(part, f"F::{functions()[name].cpp}({{}})", words)
+        function = functions()[name].cpp
+        if name == "**" and given[1] in self.shared:
+            function = f"{function}_by_number"
+        return self._called(part, f"F::{function}({{}})", words)
 
     def _called(self, part: Call, call: str, words: list[str]) -> str:
         """A call, which is one of real numbers where a part may be real beside complex ones."""

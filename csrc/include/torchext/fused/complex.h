@@ -128,6 +128,9 @@ struct Primitives<c10::complex<T>> {
     }
     return std::pow(a, b);
   }
+  TORCHEXT_VALUE V pow_by_number(V a, V b) {
+    return pow(a, b);
+  }
 
   /// What a function makes of the real parts.
   template <typename F, typename... Values>

@@ -183,6 +183,16 @@ struct Primitives {
       return static_cast<V>(result);
     }
   }
+  /// By a number of the call, of which ATen knows the square root and its reciprocal: they differ
+  /// from the power at -0 and at minus infinity.
+  TORCHEXT_VALUE V pow_by_number(V a, V b) {
+    if constexpr (is_real) {
+      if (b == V(0.5) || b == V(-0.5)) {
+        return b > 0 ? ::sqrt(a) : V(1) / ::sqrt(a);
+      }
+    }
+    return pow(a, b);
+  }
 
   TORCHEXT_VALUE bool is_below_half(V a) {
     return less(abs(a), number(0.5));

@@ -312,6 +312,9 @@ struct Functions<Value> {
     const at::Tensor base = a.tensor_beside(b.tensor());
     return b.is_known() ? V(at::pow(base, b.number())) : V(at::pow(base, b.tensor()));
   }
+  static V pow_by_number(const V& a, const V& b) {
+    return pow(a, b);
+  }
 
   static V inverse(const V& a) {
     return a.is_number() ? always(!a.number().toBool()) : V(at::logical_not(a.tensor()), a);
@@ -364,7 +367,13 @@ struct Functions<Value> {
     for (const at::Tensor& one : given) {
       dtype = c10::promoteTypes(dtype, one.scalar_type());
     }
-    return at::lerp(given[0].to(dtype), given[1].to(dtype), given[2].to(dtype));
+    const at::Tensor x = given[0].to(dtype), y = given[1].to(dtype), by = given[2].to(dtype);
+    if (!c10::isIntegralType(dtype, /*includeBool=*/false)) {
+      return at::lerp(x, y, by);
+    }
+    const at::Tensor is_near = at::eq(by, 0); // at::lerp takes no integers, and is traced in floats
+    return at::add(
+        at::where(is_near, x, y), at::mul(at::where(is_near, by, at::sub(by, 1)), at::sub(y, x)));
   }
   static V choose(const V& condition, const V& then, const V& other) {
     if (condition.is_number()) {

@@ -137,6 +137,10 @@ struct Primitives<at::vec::Vectorized<T>> {
   TORCHEXT_VALUE V pow(V a, V b) {
     return a.pow(b);
   }
+  TORCHEXT_VALUE V pow_by_number(V a, V b) {
+    const V half(T(0.5)), found = V::blendv(a.pow(b), a.sqrt(), b == half);
+    return V::blendv(found, a.rsqrt(), b == half.neg());
+  }
 
   TORCHEXT_VALUE V is_below_half(V a) {
     return a.abs() < V(T(0.5));
