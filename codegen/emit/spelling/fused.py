@@ -83,16 +83,15 @@ class Statements:
         name, given = part.function, part.arguments
         if name == "**" and isinstance(given[1], Number) and given[1].value in _POWERS:
             return self._called(part, _POWERS[given[1].value], [self.number(given[0])])
+        if name == "**" and given[1] in self.shared:
+            return self._called(part, "F::pow_by_number({})", [self.number(one) for one in given])
         of = self.condition if joins_conditions(part) else self.number
         words = [of(argument) for argument in given]
         if functions()[name].is_reduction and given[0] in self.plan.may_be_numbers:
             words[0] = self.row(words[0])
         elif functions()[name].kind == "given":
             words[-1] = self.row(words[-1])
-        function = functions()[name].cpp
-        if name == "**" and given[1] in self.shared:
-            function = f"{function}_by_number"
-        return self._called(part, f"F::{function}({{}})", words)
+        return self._called(part, f"F::{functions()[name].cpp}({{}})", words)
 
     def _called(self, part: Call, call: str, words: list[str]) -> str:
         """A call, which is one of real numbers where a part may be real beside complex ones."""
