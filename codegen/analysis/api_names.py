@@ -10,7 +10,6 @@ from ..cpp import names as cpp_names
 from ..cpp import types as cpp_types
 from ..cpp.signatures import Parameter, Signature
 from ..plan.library import ApiPlan, OperatorPlan
-from .argument_checks import repeated_numbers
 from .signatures import signature_of
 
 
@@ -39,7 +38,6 @@ def _with_name(plan: OperatorPlan, names: dict[str, str], signature: Signature) 
     return dataclasses.replace(
         plan,
         api=ApiPlan(cpp_names.identifier(name), twin if has_twin else None, signature),
-        repeated=tuple(repeated_numbers(plan.operator)),
     )
 
 

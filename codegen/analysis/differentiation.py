@@ -128,7 +128,9 @@ class AutogradAnalysis:
             return None
         if not func.is_view:
             return Views.NONE
-        return _VIEWS[kernel] if isinstance(kernel, Unrecorded) else Views.DIFFERENTIABLE
+        if isinstance(kernel, Unrecorded) and not is_recorded(kernels):
+            return _VIEWS[kernel]
+        return Views.DIFFERENTIABLE
 
     def _kernel(self, operator: Operator) -> Autograd | None:
         """What stands on the key Autograd; None: nothing, or the author's own kernel."""
@@ -216,6 +218,16 @@ class AutogradAnalysis:
                 self._written_results(name),
             )
         return self.entries[name, key]
+
+
+def is_recorded(kernels: tuple[tuple[str, Autograd], ...]) -> bool:
+    """Whether one of the kernels on autograd keys records: a formula may be one device's."""
+    return any(isinstance(kernel, Recording) for _, kernel in kernels)
+
+
+def is_ignored(kernels: tuple[tuple[str, Autograd], ...]) -> bool:
+    """Whether the results require no grad, whatever the arguments do, on any device."""
+    return (AUTOGRAD, Unrecorded.IGNORED) in kernels and not is_recorded(kernels)
 
 
 def is_composite_implicit(operator: Operator) -> bool:

@@ -21,15 +21,15 @@ from ..formula.reading import read
 from ..formula.torch_functions import TorchFunctions
 from ..fused.entries import Expressions
 from ..fused.operators import lowered
-from ..plan.autograd import AUTOGRAD, Unrecorded
 from ..plan.fused import FusedPlan
 from ..plan.kernels import KernelPlan
 from ..plan.library import BatchingRule, OperatorPlan, Plan
 from ..schema.schema import OperatorName
 from ..spec.model import Derivative, Operator
 from .api_names import with_api
+from .argument_checks import repeated_numbers
 from .batching import batching_rule, rows_rule, served
-from .differentiation import AutogradAnalysis
+from .differentiation import AutogradAnalysis, is_ignored
 from .form_tags import FormTags
 from .forms import Forms
 from .functional_forms import FunctionalForms
@@ -127,6 +127,7 @@ class _OwnOperators:
             tags=self._tags(operator, kernels),
             handle=cpp_names.handle_name(operator.name.identifier),
             signature=signature_of(operator),
+            repeated=tuple(repeated_numbers(operator)),
             kernels=kernels,
             autograd=autograd,
             tracked=self.autograd.tracked(operator, autograd),
@@ -135,9 +136,7 @@ class _OwnOperators:
             fused=self._fused(operator, kernels),
             traced=self.forms.traced(operator),
             traced_view=self.forms.traced_view(operator),
-            batching=self._batching(
-                operator, structured, kernels, (AUTOGRAD, Unrecorded.IGNORED) in autograd
-            ),
+            batching=self._batching(operator, structured, kernels, is_ignored(autograd)),
             form_of=self.forms.compared_with(operator),
             samples=self.samples.samples(operator),
         )
@@ -168,7 +167,7 @@ class _OwnOperators:
         operator: Operator,
         group: Group | None,
         kernels: Iterable[KernelPlan],
-        is_ignored: bool,  # by autograd
+        is_constant: bool,
     ) -> BatchingRule | None:
         """How the operator serves a batch of torch.vmap."""
         rule = batching_rule(operator, group, self.forms.batched(operator), self.errors)
@@ -178,7 +177,7 @@ class _OwnOperators:
         forms = (operator, operator.origin, self.functional.of(operator))
         draws = any(form.draws_numbers for form in forms if form)
         keys = {kernel.key for kernel in kernels}
-        return served(operator, rule, keys, draws, is_ignored)
+        return served(operator, rule, keys, draws, is_constant)
 
 
 def _shard_count(operators: int) -> int:

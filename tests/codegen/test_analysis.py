@@ -11,7 +11,7 @@ from spec_runs import operator, plan, recording
 
 from codegen.emit import autograd, dispatch, nodes, operator_table, rules
 from codegen.errors import SpecError
-from codegen.plan.autograd import EdgeTo, SavedFrom, Unrecorded
+from codegen.plan.autograd import EdgeTo, SavedFrom, Unrecorded, Views
 from codegen.plan.kernels import Boxed, KernelPlan
 from codegen.plan.library import NodePlan
 
@@ -646,6 +646,33 @@ def test_no_gradient_is_lost_in_silence(
     assert not op.recordings
     found = (op.on_autograd is Unrecorded.NOT_IMPLEMENTED, op.tracked is not None)
     assert found == (refuses, tracks)
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "views", "differentiable"),
+    [
+        ("{Default: {x: non_differentiable}, AutogradCPU: {x: grad}}", Views.DIFFERENTIABLE, True),
+        ("{AutogradCPU: {x: grad}}", Views.DIFFERENTIABLE, True),
+        ("{Default: {x: grad}, AutogradCPU: {x: non_differentiable}}", Views.DIFFERENTIABLE, True),
+        ("{Default: {x: non_differentiable}}", Views.IGNORED, False),
+    ],
+)
+def test_a_formula_of_one_device_makes_views_and_batches_differentiable(
+    dispatch: str, views: Views, differentiable: bool
+) -> None:
+    schema = "f(Tensor(a) x) -> Tensor(a)"
+    lines = f"- name: {schema}\n  dispatch: {dispatch}\n"
+    op, *_ = plan(spec(schema), lines).operators
+    assert op.tracked is views
+    assert (("differentiable", False) in op.batching.facts) is not differentiable
+
+
+def test_a_number_that_stands_for_a_list_is_repeated_without_a_name_in_cpp() -> None:
+    native = spec("f(Tensor x, int[2] s) -> Tensor", more="  manual_cpp_binding: True\n")
+    lines = formulas("f(Tensor x, int[2] s) -> Tensor", x="grad * s[1]")
+    (op,) = plan(native, lines).operators
+    assert op.api is None
+    assert [(check.argument, check.lengths) for check in op.repeated] == [("s", (2,))]
 
 
 def test_an_operator_can_be_declared_to_have_no_gradient() -> None:

@@ -153,7 +153,7 @@ def _check(function: str, name: str, item: Tensors) -> str:
 
 
 def _call(op: OperatorPlan, recording: Recording) -> Iterator[str]:
-    """The call below recording. What it writes to are arguments, whatever it returns for them."""
+    """The call below autograd. What it writes to are arguments, whatever it returns for them."""
     assert op.signature is not None
     names = [r.local for r in recording.results]
     if not names or all(r.is_argument for r in recording.results):
