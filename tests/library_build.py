@@ -45,7 +45,7 @@ def by_clang() -> dict[str, str]:
     """
     import torch
 
-    is_chosen = {"CXX", "CXXFLAGS"} & os.environ.keys()
+    is_chosen = "CXX" in os.environ or os.environ.get("CXXFLAGS", UNOPTIMISED) != UNOPTIMISED
     is_possible = torch.version.cuda is None and not is_chosen and _clang_links()
     return {"CXX": "clang++"} if is_possible else {}
 
